@@ -38,6 +38,9 @@ type Spec struct {
 	// Schema replaces the schema made from Params, for tools that come with their
 	// own (MCP). The decoder then checks only the form of the object.
 	Schema json.RawMessage
+	// Blunt tools replace text wholesale: after a rejected patch they are withheld
+	// until a correct patch lands or the turn ends.
+	Blunt bool
 }
 
 // Type is the type of a parameter.
