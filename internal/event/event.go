@@ -58,6 +58,7 @@ type Event struct {
 	Question *Question      `json:"question,omitempty"`
 	Answer   *Answer        `json:"answer,omitempty"`
 	Messages []chat.Message `json:"messages,omitempty"`
+	Images   [][]byte       `json:"images,omitempty"` // of a User or CallEnd event
 	End      *End           `json:"end,omitempty"`
 }
 
@@ -96,6 +97,9 @@ type ModelReply struct {
 	Usage      chat.Usage   `json:"usage"`
 	// Partial marks a reply that was cut short: cancelled, or the stream broke.
 	Partial bool `json:"partial,omitempty"`
+	// Degenerate marks a reply that the server stopped because the model repeated
+	// itself: it was shown, and is not part of the history.
+	Degenerate bool `json:"degenerate,omitempty"`
 	// Window is the context window in tokens that the request used; 0 unknown.
 	Window int `json:"window,omitempty"`
 }
@@ -192,7 +196,4 @@ type Input struct {
 	Text string `json:"text"`
 	// Images are for models with vision.
 	Images [][]byte `json:"images,omitempty"`
-	// Shell is the record of `! command` runs since the last turn; it goes before
-	// the text as notes.
-	Shell []string `json:"shell,omitempty"`
 }

@@ -1,0 +1,207 @@
+// Package agent is the loop: it asks a model, plans the calls of its reply, has the
+// gate authorise them, does them in the model's order and goes on until the turn
+// has its one end.
+//
+// It keeps nothing between turns and knows no provider, no frontend and no disk:
+// the model, the gate and the event sink come in through Config. internal/session
+// calls it.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"zcoder/internal/approval"
+	"zcoder/internal/chat"
+	"zcoder/internal/event"
+	"zcoder/tools"
+)
+
+// Model answers requests. It is called by one goroutine at a time; emit is called
+// only while Chat runs. Its error is a *chat.Error or the context's.
+type Model interface {
+	Chat(ctx context.Context, r chat.Request, emit func(chat.Delta)) (chat.Reply, error)
+}
+
+// Gate authorises requests and records how they ended. *approval.Gate is one.
+type Gate interface {
+	Authorize(ctx context.Context, r approval.Request) (approval.Permit, error)
+	Finished(r approval.Request, outcome string, took time.Duration) error
+}
+
+// Window is the context window that a turn's requests use.
+type Window struct {
+	Tokens int  // 0: unknown, the server decides
+	Loaded bool // the model is in memory already
+}
+
+// Config is what a turn runs with. Zero limits mean none, except where stated.
+type Config struct {
+	Model Model
+	Gate  Gate
+	Tools *tools.Registry
+	// Emit takes each event in order. An event is stored before Emit returns. Seq,
+	// Time and Turn are set by whoever takes it.
+	Emit func(event.Event)
+	// Now is the clock.
+	Now func() time.Time
+	// NewID returns a fresh call id.
+	NewID func() string
+	// Prepare runs once at the start of a turn: it finds the window. Nil: unknown.
+	Prepare func(context.Context) Window
+
+	ModelName     string
+	Think         string // as in chat.Request
+	KeepThinking  bool   // the model family wants its thinking back in the history
+	KeepAlive     string
+	MaxOutput     int           // tokens of one reply; 0 leaves it to the server
+	MaxRounds     int           // rounds of one turn
+	MaxTime       time.Duration // of one turn
+	MaxResult     int           // bytes of one tool result that the model gets
+	RequireFinish bool          // a reply without calls does not end the turn
+	// IncompleteRetries bounds corrective requests in a row.
+	IncompleteRetries int
+	Loops             LoopLimits
+}
+
+// Turn is one turn's input.
+type Turn struct {
+	ID      string
+	Origin  approval.Origin
+	System  string
+	History []chat.Message // without the system prompt; the loop appends to a copy
+	Input   event.Input
+}
+
+// Run drives one turn to its end. It emits TurnStart first and TurnEnd last, and
+// returns what TurnEnd says. It blocks until then; cancelling ctx ends the turn as
+// cancelled after the running call was stopped.
+func Run(ctx context.Context, cfg Config, t Turn) event.End {
+	r := newRun(cfg, t)
+	ctx, stop := r.deadline(ctx)
+	defer stop()
+	r.emit(event.Event{Kind: event.TurnStart})
+	r.emit(event.Event{Kind: event.User, Text: t.Input.Text, Images: t.Input.Images})
+	end := r.rounds(ctx)
+	end = r.facts(end)
+	r.emit(event.Event{Kind: event.TurnEnd, End: &end})
+	return end
+}
+
+// run is the state of one turn.
+type run struct {
+	cfg     Config
+	turn    Turn
+	history []chat.Message
+	start   time.Time
+	window  Window
+	sum     event.End // facts as they are gathered
+
+	retries  int  // corrective requests in a row
+	withheld bool // a patch was rejected: blunt tools are withheld
+	loops    loopDetector
+}
+
+func newRun(cfg Config, t Turn) *run {
+	return &run{
+		cfg:     cfg,
+		turn:    t,
+		history: append([]chat.Message(nil), t.History...),
+		start:   cfg.Now(),
+		loops:   loopDetector{limits: cfg.Loops},
+	}
+}
+
+// errTimeUp is the cause with which the turn's deadline ends its context.
+var errTimeUp = errors.New("the turn's time is up")
+
+func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.cfg.MaxTime <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, r.cfg.MaxTime, errTimeUp)
+}
+
+// emit folds the event into the turn's history and hands it on.
+func (r *run) emit(e event.Event) {
+	e.Turn = r.turn.ID
+	r.history = event.Append(r.history, e)
+	r.cfg.Emit(e)
+}
+
+func (r *run) note(text string) { r.emit(event.Event{Kind: event.Note, Text: text}) }
+
+// rounds goes on until the turn ends.
+func (r *run) rounds(ctx context.Context) event.End {
+	if r.cfg.Prepare != nil {
+		r.window = r.cfg.Prepare(ctx)
+	}
+	for {
+		if end, over := r.limits(ctx); over {
+			return end
+		}
+		r.sum.Rounds++
+		reply, err := r.generate(ctx)
+		if err != nil {
+			return r.failed(ctx, err)
+		}
+		end, over := r.take(ctx, reply)
+		if over {
+			return end
+		}
+	}
+}
+
+func (r *run) limits(ctx context.Context) (event.End, bool) {
+	switch {
+	case ctx.Err() != nil:
+		return r.stopped(ctx), true
+	case r.cfg.MaxRounds > 0 && r.sum.Rounds >= r.cfg.MaxRounds:
+		return event.End{Reason: event.Limited, Text: fmt.Sprintf("stopped after %d rounds (--max-rounds)", r.cfg.MaxRounds), Hint: "say \"go on\" to continue"}, true
+	}
+	return event.End{}, false
+}
+
+// stopped is the end of a turn whose context ended.
+func (r *run) stopped(ctx context.Context) event.End {
+	if errors.Is(context.Cause(ctx), errTimeUp) {
+		return event.End{Reason: event.Limited, Text: fmt.Sprintf("stopped after %s (--max-time)", r.cfg.MaxTime), Hint: "say \"go on\" to continue"}
+	}
+	return event.End{Reason: event.Cancelled, Text: "stopped"}
+}
+
+// failed is the end of a turn whose model request failed.
+func (r *run) failed(ctx context.Context, err error) event.End {
+	if ctx.Err() != nil {
+		return r.stopped(ctx)
+	}
+	end := event.End{Reason: event.Errored, Text: err.Error()}
+	var failure *chat.Error
+	if errors.As(err, &failure) {
+		end.Hint = failure.Hint
+	}
+	return end
+}
+
+// take decides what a reply means: calls to run, an answer that ends the turn, or
+// something to correct.
+func (r *run) take(ctx context.Context, reply chat.Reply) (event.End, bool) {
+	if len(reply.Message.Calls) > 0 {
+		r.retries = 0
+		return r.batch(ctx, reply.Message.Calls)
+	}
+	if trouble := r.trouble(reply); trouble != "" {
+		return r.correct(trouble, reply)
+	}
+	return event.End{Reason: event.Complete}, true
+}
+
+// facts completes an end with what happened in the turn.
+func (r *run) facts(end event.End) event.End {
+	sum := r.sum
+	sum.Reason, sum.Text, sum.Hint = end.Reason, end.Text, end.Hint
+	sum.Took = r.cfg.Now().Sub(r.start)
+	return sum
+}

@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"zcoder/internal/chat"
+	"zcoder/internal/event"
+)
+
+// Deltas are gathered for this long, or to this size, before they become an event.
+const (
+	gatherTime = 20 * time.Millisecond
+	gatherSize = 4096 // bytes
+)
+
+// request builds the next request. Everything in front of the last messages is the
+// same in every byte as in the request before.
+func (r *run) request() chat.Request {
+	messages := make([]chat.Message, 0, len(r.history)+1)
+	messages = append(messages, chat.Message{Role: chat.System, Content: r.turn.System})
+	for _, m := range r.history {
+		if !r.cfg.KeepThinking {
+			m.Thinking = ""
+		}
+		messages = append(messages, m)
+	}
+	return chat.Request{
+		Model:      r.cfg.ModelName,
+		Messages:   messages,
+		Tools:      r.cfg.Tools.Specs(),
+		Think:      r.cfg.Think,
+		NumCtx:     r.window.Tokens,
+		NumPredict: r.cfg.MaxOutput,
+		KeepAlive:  r.cfg.KeepAlive,
+	}
+}
+
+// generate asks the model once and emits the reply, whole or partial.
+func (r *run) generate(ctx context.Context) (chat.Reply, error) {
+	phase := event.Reading
+	if r.sum.Rounds == 1 && r.cfg.Prepare != nil && !r.window.Loaded {
+		phase = event.Loading
+	}
+	r.state(phase, "")
+	reply, err := r.stream(ctx)
+	if err != nil {
+		r.keepPartial(reply, err)
+		return chat.Reply{}, err
+	}
+	r.ownIDs(reply.Message.Calls)
+	r.count(reply.Usage)
+	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{
+		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.window.Tokens,
+		Degenerate: !reply.Done && len(reply.Message.Calls) == 0,
+	}})
+	return reply, nil
+}
+
+func (r *run) state(p event.Phase, detail string) {
+	r.emit(event.Event{Kind: event.Progress, State: &event.State{Phase: p, Detail: detail}})
+}
+
+// keepPartial stores what had been shown of a reply that broke off.
+func (r *run) keepPartial(reply chat.Reply, err error) {
+	var failure *chat.Error
+	if errors.As(err, &failure) {
+		reply = failure.Partial
+	}
+	if reply.Message.Content == "" && reply.Message.Thinking == "" {
+		return
+	}
+	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{Message: reply.Message, Partial: true, Window: r.window.Tokens}})
+}
+
+// ownIDs gives each call an id that is unique in the conversation: servers leave
+// them out or repeat them.
+func (r *run) ownIDs(calls []chat.ToolCall) {
+	for i := range calls {
+		calls[i].ID = r.cfg.NewID()
+	}
+}
+
+func (r *run) count(u chat.Usage) {
+	r.sum.PromptTokens = u.PromptTokens
+	r.sum.OutputTokens += u.OutputTokens
+	r.sum.Window = r.window.Tokens
+}
+
+// stream runs the request in its own goroutine and emits its deltas, gathered, from
+// this one. It returns after that goroutine ended. On an error the reply holds what
+// was emitted.
+func (r *run) stream(ctx context.Context) (chat.Reply, error) {
+	type end struct {
+		reply chat.Reply
+		err   error
+	}
+	deltas := make(chan chat.Delta, 64)
+	done := make(chan end, 1)
+	go func() {
+		reply, err := r.cfg.Model.Chat(ctx, r.request(), func(d chat.Delta) { deltas <- d })
+		close(deltas)
+		done <- end{reply, err}
+	}()
+	g := gatherer{run: r}
+	g.consume(deltas)
+	e := <-done
+	if e.err != nil {
+		e.reply = chat.Reply{Message: chat.Message{Role: chat.Assistant, Content: g.content.String(), Thinking: g.thinking.String()}}
+	}
+	return e.reply, e.err
+}
+
+// gatherer turns deltas into events: at most one each 20 ms, unless much text comes.
+type gatherer struct {
+	run               *run
+	kind              event.Kind
+	text              strings.Builder
+	content, thinking strings.Builder
+	phase             event.Phase
+}
+
+func (g *gatherer) consume(deltas <-chan chat.Delta) {
+	timer := time.NewTimer(gatherTime)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case d, more := <-deltas:
+			if !more {
+				g.flush()
+				return
+			}
+			if g.add(d) {
+				timer.Reset(gatherTime)
+			}
+		case <-timer.C:
+			g.flush()
+		}
+	}
+}
+
+// add takes a delta and reports whether the timer must be started.
+func (g *gatherer) add(d chat.Delta) bool {
+	started := false
+	if d.Thinking != "" {
+		g.thinking.WriteString(d.Thinking)
+		started = g.put(event.Thinking, d.Thinking)
+	}
+	if d.Content != "" {
+		g.content.WriteString(d.Content)
+		started = g.put(event.Content, d.Content) || started
+	}
+	if d.Calls > 0 {
+		g.enter(event.Calling)
+	}
+	return started
+}
+
+func (g *gatherer) put(kind event.Kind, text string) (started bool) {
+	g.enter(event.Generating)
+	if kind != g.kind {
+		g.flush()
+		g.kind = kind
+	}
+	started = g.text.Len() == 0
+	g.text.WriteString(text)
+	if g.text.Len() >= gatherSize {
+		g.flush()
+		return false
+	}
+	return started
+}
+
+func (g *gatherer) enter(p event.Phase) {
+	if g.phase != p {
+		g.phase = p
+		g.run.state(p, "")
+	}
+}
+
+func (g *gatherer) flush() {
+	if g.text.Len() == 0 {
+		return
+	}
+	g.run.emit(event.Event{Kind: g.kind, Text: g.text.String()})
+	g.text.Reset()
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"zcoder/internal/event"
+)
+
+const (
+	maxLine  = 64 << 20 // bytes of one record; a longer line is set aside
+	peekSize = 16 << 10 // bytes that a list reads at each end of a log
+	titleLen = 42       // characters of a title
+)
+
+func cutSuffix(name, suffix string) (string, bool) {
+	return strings.CutSuffix(name, suffix)
+}
+
+// openLog opens a log without following a link and without waiting on a FIFO.
+func openLog(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is not a regular file", path)
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 && flag != os.O_RDONLY {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// read takes every line that is a record and counts the rest: one bad line never
+// costs the others.
+func read(r io.Reader) (Loaded, error) {
+	var out Loaded
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := readLine(in)
+		if len(line) > 0 {
+			out.add(line)
+		}
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, fmt.Errorf("read session: %w", err)
+		}
+	}
+}
+
+// readLine returns the next line without its end; of a line that is too long it
+// returns a piece, which is no record.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line) < maxLine {
+			line = append(line, part...)
+		}
+		if err != bufio.ErrBufferFull {
+			return bytes.TrimRight(line, "\r\n"), err
+		}
+	}
+}
+
+func (l *Loaded) add(line []byte) {
+	var e event.Event
+	if err := json.Unmarshal(line, &e); err != nil || e.Kind == "" || !complete(e) {
+		l.Bad++
+		return
+	}
+	l.Events = append(l.Events, e)
+}
+
+// complete reports whether the event has the part that its kind names, so that
+// whoever reads the log need not check.
+func complete(e event.Event) bool {
+	switch e.Kind {
+	case event.Opened:
+		return e.Session != nil
+	case event.Reply:
+		return e.Reply != nil
+	case event.CallStart:
+		return e.Call != nil
+	case event.CallEnd:
+		return e.Result != nil
+	case event.Asked:
+		return e.Question != nil
+	case event.Answered:
+		return e.Answer != nil
+	case event.TurnEnd:
+		return e.End != nil
+	}
+	return true
+}
+
+// peekInto reads the head of a log for its header and first request, and the tail
+// for a later title. It reports whether there was a request.
+func peekInto(info *Info, f io.ReaderAt, size int64) bool {
+	head, _ := read(io.NewSectionReader(f, 0, peekSize))
+	s := head.Session()
+	info.Workspace, info.Profile, info.Model = s.Workspace, s.Profile, s.Model
+	info.Title = title(head.Events)
+	if size > peekSize {
+		tail, _ := read(io.NewSectionReader(f, max(0, size-peekSize), peekSize))
+		if later := title(tail.Events); info.Title == "" || hasTitle(tail.Events) {
+			info.Title = later
+		}
+	}
+	return s.ID == info.ID && (info.Title != "" || size > peekSize)
+}
+
+func hasTitle(events []event.Event) bool {
+	for _, e := range events {
+		if e.Kind == event.Titled {
+			return true
+		}
+	}
+	return false
+}
+
+// title is the last title that was given, else the first line of the first request.
+func title(events []event.Event) string {
+	first, given := "", ""
+	for _, e := range events {
+		switch {
+		case e.Kind == event.Titled:
+			given = e.Text
+		case e.Kind == event.User && first == "":
+			first = e.Text
+		}
+	}
+	if given != "" {
+		return shorten(given)
+	}
+	return shorten(first)
+}
+
+func shorten(s string) string {
+	s = strings.TrimSpace(s)
+	s, _, _ = strings.Cut(s, "\n")
+	if r := []rune(s); len(r) > titleLen {
+		return string(r[:titleLen-1]) + "…"
+	}
+	return s
+}
