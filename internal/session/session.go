@@ -1,0 +1,282 @@
+// Package session is one conversation: one turn at a time, its events in order to
+// the log and then to subscribers, its open question, and its cancelling.
+//
+// It knows the loop and the log, and no frontend: the REPL, a one-shot run and a
+// server all use the same four methods, Prompt, Cancel, Answer and Events.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"zcoder/internal/agent"
+	"zcoder/internal/approval"
+	"zcoder/internal/chat"
+	"zcoder/internal/event"
+)
+
+// Log is where a session's events go. *store.Log is one.
+type Log interface {
+	Append(event.Event) error
+	Sync() error
+	Behind() bool
+	Close() error
+}
+
+// Config is what a session needs. Log, Gate, Turn and Now are required.
+type Config struct {
+	Info event.Session
+	Log  Log
+	// Gate is this conversation's own. The session becomes its Asker, unless
+	// Unattended is set.
+	Gate       *approval.Gate
+	Unattended bool
+	// Origin is who types the prompts.
+	Origin approval.Origin
+	// Turn returns what the next turn runs with. The session sets Emit and Gate.
+	Turn func() (system string, cfg agent.Config)
+	Now  func() time.Time
+	// NewTurnID returns an id that is unique in the session.
+	NewTurnID func() string
+}
+
+// Session is a conversation. Its methods may be called from several goroutines.
+type Session struct {
+	cfg Config
+
+	mu       sync.Mutex
+	hub      hub
+	seq      int64
+	history  []chat.Message
+	opened   bool // the header is in the log
+	warned   bool // that the log cannot be written
+	cancel   context.CancelFunc
+	question *question
+}
+
+// Errors that callers may test for.
+var (
+	ErrBusy    = errors.New("a turn is already running")
+	ErrSettled = errors.New("the question is already settled")
+)
+
+// New starts a conversation, or goes on with the one that past holds.
+func New(cfg Config, past []event.Event) *Session {
+	s := &Session{cfg: cfg}
+	s.hub.init()
+	for _, e := range past {
+		s.history = event.Append(s.history, e)
+		s.seq = max(s.seq, e.Seq)
+		s.opened = true
+	}
+	s.hub.load(past)
+	if !cfg.Unattended {
+		cfg.Gate.Asker = s
+	}
+	s.announce()
+	s.settle(past)
+	return s
+}
+
+// announce tells subscribers about the session. A new one's header waits for the
+// first event that is worth a file.
+func (s *Session) announce() {
+	if !s.opened {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.seq++
+		s.hub.publish(s.header())
+	}
+}
+
+func (s *Session) header() event.Event {
+	info := s.cfg.Info
+	return event.Event{Seq: 1, Time: s.cfg.Now(), Kind: event.Opened, Session: &info}
+}
+
+// settle ends what a crash left open: the reply that was being written, the calls
+// without a result, and the turn.
+func (s *Session) settle(past []event.Event) {
+	left := interrupted(past)
+	if left.turn == "" {
+		return
+	}
+	if left.reply.Content != "" || left.reply.Thinking != "" {
+		s.emit(event.Event{Kind: event.Reply, Turn: left.turn, Reply: &event.ModelReply{Message: left.reply, Partial: true}})
+	}
+	for _, c := range event.OpenCalls(s.history) {
+		s.emit(event.Event{Kind: event.CallEnd, Turn: left.turn, Result: &event.Result{
+			CallID: c.ID, Name: c.Name, Status: "skipped", Line: "interrupted",
+			Text: "interrupted: the program ended before this call was finished. It may have run in part; look at the current state first.",
+		}})
+	}
+	s.emit(event.Event{Kind: event.TurnEnd, Turn: left.turn, End: &event.End{
+		Reason: event.Cancelled, Text: "interrupted: the program ended in the middle of this turn",
+	}})
+}
+
+// leftOpen is what a log without a TurnEnd at its end holds.
+type leftOpen struct {
+	turn  string
+	reply chat.Message
+}
+
+func interrupted(past []event.Event) leftOpen {
+	var left leftOpen
+	for _, e := range past {
+		switch e.Kind {
+		case event.TurnStart:
+			left = leftOpen{turn: e.Turn, reply: chat.Message{Role: chat.Assistant}}
+		case event.Content:
+			left.reply.Content += e.Text
+		case event.Thinking:
+			left.reply.Thinking += e.Text
+		case event.Reply:
+			left.reply = chat.Message{Role: chat.Assistant}
+		case event.TurnEnd:
+			left = leftOpen{}
+		}
+	}
+	return left
+}
+
+// Info describes the session.
+func (s *Session) Info() event.Session { return s.cfg.Info }
+
+// History returns what the model would be sent, without the system prompt. The
+// caller must not change it.
+func (s *Session) History() []chat.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history
+}
+
+// Prompt runs one turn and blocks until its end. It returns ErrBusy when one is
+// running. Cancelling ctx is the same as Cancel.
+func (s *Session) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	system, cfg := s.cfg.Turn()
+	cfg.Emit, cfg.Gate = s.emit, s.cfg.Gate
+	end := agent.Run(ctx, cfg, agent.Turn{
+		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: s.History(), Input: in,
+	})
+	return end.Reason, nil
+}
+
+func (s *Session) begin(ctx context.Context) (context.Context, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		return nil, nil, ErrBusy
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.cancel = cancel
+	return ctx, func() {
+		s.mu.Lock()
+		s.cancel = nil
+		s.mu.Unlock()
+		cancel()
+		s.sync()
+	}, nil
+}
+
+// Cancel stops the running turn, if there is one. It does not wait for its end.
+func (s *Session) Cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel()
+	}
+}
+
+// Busy reports whether a turn is running.
+func (s *Session) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cancel != nil
+}
+
+// Emit adds an event from outside a turn: a person's own command, a notice, a title.
+func (s *Session) Emit(e event.Event) { s.emit(e) }
+
+// emit stores the event, then shows it. Live events are only shown.
+func (s *Session) emit(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Time = s.cfg.Now()
+	if e.Kind.Live() {
+		e.Seq = s.seq
+		s.hub.publish(e)
+		return
+	}
+	s.seq++
+	e.Seq = s.seq
+	s.store(e)
+	s.history = event.Append(s.history, e)
+	s.hub.publish(e)
+	if e.Kind == event.CallEnd || e.Kind == event.TurnEnd {
+		s.syncLocked()
+	}
+}
+
+// store hands the event to the kernel. When that fails the session goes on in
+// memory, says so once, and tries again with the next event.
+func (s *Session) store(e event.Event) {
+	var err error
+	if !s.opened && e.Kind != event.Opened {
+		s.opened = true
+		err = s.cfg.Log.Append(s.header())
+	}
+	if aerr := s.cfg.Log.Append(e); aerr != nil {
+		err = aerr
+	}
+	s.tell(err)
+}
+
+// tell warns once when the log cannot be written, and says when it can be again.
+func (s *Session) tell(err error) {
+	behind := err != nil
+	if behind == s.warned {
+		return
+	}
+	s.warned = behind
+	text := "the session is stored again"
+	if behind {
+		text = fmt.Sprintf("the session cannot be stored (%v): it goes on in memory, and nothing but reading is allowed until it can be", err)
+	}
+	s.hub.publish(event.Event{Seq: s.seq, Time: s.cfg.Now(), Kind: event.Warning, Text: text})
+}
+
+func (s *Session) sync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncLocked()
+}
+
+func (s *Session) syncLocked() {
+	if s.opened {
+		s.tell(s.cfg.Log.Sync())
+	}
+}
+
+// Behind reports whether events wait to be stored.
+func (s *Session) Behind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Log.Behind()
+}
+
+// Close ends the subscriptions and the log. A running turn must have ended.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hub.close()
+	return s.cfg.Log.Close()
+}
