@@ -1,0 +1,35 @@
+package sizing
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		facts  Facts
+		want   int
+		notice string
+	}{
+		{"nothing known", Facts{}, 16384, ""},
+		{"the model's limit is smaller", Facts{Trained: 8192}, 8192, ""},
+		{"a tiny model", Facts{Trained: 4096, Loaded: 4096}, 4096, ""},
+		{"loaded with enough", Facts{Loaded: 32768, Trained: 131072, Remembered: 65536}, 32768, ""},
+		{"loaded below the floor", Facts{Loaded: 4096, Trained: 32768}, 16384, "only 4096 tokens: asking for 16384"},
+		{"loaded below the floor, remembered", Facts{Loaded: 4096, Trained: 32768, Remembered: 24576}, 24576, "asking for 24576"},
+		{"remembered", Facts{Remembered: 65536, Trained: 131072}, 65536, ""},
+		{"remembered above the limit", Facts{Remembered: 65536, Trained: 32768}, 32768, ""},
+		{"remembered below the floor", Facts{Remembered: 2048}, 16384, ""},
+		{"explicit wins", Facts{Explicit: 12000, Loaded: 32768}, 12000, ""},
+		{"explicit below the floor is warned", Facts{Explicit: 4096}, 4096, "very small"},
+		{"explicit above the limit", Facts{Explicit: 65536, Trained: 32768}, 32768, "trained for 32768"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Choose(tt.facts)
+			if got.Tokens != tt.want || !strings.Contains(got.Notice, tt.notice) || (tt.notice == "") != (got.Notice == "") {
+				t.Errorf("Choose(%+v) = %+v; want %d tokens, notice with %q", tt.facts, got, tt.want, tt.notice)
+			}
+		})
+	}
+}
