@@ -26,6 +26,9 @@ type Options struct {
 	// MaxLines and MaxBytes bound the body below the two name lines; 0 is no bound.
 	// One more line of at most 100 bytes then says what was left out.
 	MaxLines, MaxBytes int
+	// Skipped is the number of lines that stand before both texts in their files, for
+	// texts that are a part of them; it is added to the line numbers.
+	Skipped int
 }
 
 // Unified returns the unified diff that turns a into b, or "" when they are equal.
@@ -50,6 +53,7 @@ func Unified(oldName, newName string, a, b []byte, o Options) string {
 		context = 0
 	}
 	w := windowOf(a, b, context)
+	w.first += o.Skipped
 	p := &printer{out: &head, maxLines: o.MaxLines, maxBytes: o.MaxBytes}
 	p.hunks(w, w.spans(), context)
 	p.finish()
