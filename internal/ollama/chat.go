@@ -1,0 +1,86 @@
+package ollama
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"zcoder/internal/chat"
+)
+
+// Chat sends a request and reads the reply as it streams. emit, when not nil, gets
+// its pieces in order, from this goroutine; it should return soon.
+//
+// The reply is whole only when Done is set. A stream that ended cleanly without its
+// last record gives what came, with Done unset and no error. With an error the reply
+// holds what came before it, as does the error's Partial; a reply that is not done
+// has no calls.
+func (c *Client) Chat(ctx context.Context, r chat.Request, emit func(chat.Delta)) (chat.Reply, error) {
+	body, err := encodeChat(r)
+	if err != nil {
+		return chat.Reply{}, &chat.Error{Kind: chat.ServerFailure, Text: err.Error(), Cause: err}
+	}
+	q := call{method: http.MethodPost, path: "/api/chat", body: body, accept: "application/x-ndjson",
+		firstByte: c.o.FirstByteTimeout, idle: c.o.IdleTimeout, model: r.Model}
+	taken := idsOf(r.Messages)
+	var reply chat.Reply
+	err = c.replay(ctx, func() (bool, error) {
+		d := newDecoder(emit, taken, c.newID)
+		err := c.exchange(ctx, q, d)
+		reply = d.result()
+		return d.records > 0, err
+	})
+	var e *chat.Error
+	if errors.As(err, &e) {
+		e.Partial = reply
+	}
+	return reply, err
+}
+
+// exchange sends a request once and feeds the records of the answer to d.
+func (c *Client) exchange(ctx context.Context, q call, d *decoder) error {
+	a, err := c.open(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if kind := a.Header.Get("Content-Type"); strings.Contains(kind, "text/html") {
+		page := make([]byte, 4<<10)
+		n, _ := a.Read(page)
+		return c.badResponse(a.StatusCode, c.BaseURL()+" answered with a web page", page[:n])
+	}
+	err = d.run(a, func(line []byte) {
+		if c.o.Debug != nil {
+			c.debug("record", string(line))
+		}
+	})
+	var bad *streamError
+	switch {
+	case errors.As(err, &bad):
+		return c.streamFailure(q, bad)
+	case err != nil:
+		return c.readFailure(ctx, a, err)
+	case d.reply.Done:
+		a.finish()
+	case d.records == 0 && !strings.Contains(a.Header.Get("Content-Type"), "ndjson"):
+		// Ollama announces the type of a stream even when it then says nothing.
+		return c.badResponse(a.StatusCode, c.BaseURL()+" answered with nothing that is a reply", nil)
+	}
+	return nil
+}
+
+// streamFailure explains a stream that says what it should not.
+func (c *Client) streamFailure(q call, bad *streamError) error {
+	switch {
+	case bad.server != "":
+		return c.apiError(0, bad.server, q.model)
+	case bad.bad != nil:
+		e := c.badResponse(http.StatusOK, fmt.Sprintf("%s sent a line that is no record", c.base.JoinPath(q.path)), bad.bad)
+		e.Cause = bad.cause
+		return e
+	}
+	return &chat.Error{Kind: chat.BadResponse, Status: http.StatusOK, Cause: bad.cause,
+		Text: "the reply is " + bad.cause.Error(), Hint: "bound the length of replies, or choose another model"}
+}

@@ -1,0 +1,85 @@
+package ollama
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// parseHost reads an address as Ollama reads OLLAMA_HOST, with two differences: a
+// port out of range is an error instead of the default, and an address to listen on
+// (0.0.0.0, [::], or none) becomes the loopback address, since it is dialled.
+func parseHost(text string) (*url.URL, error) {
+	s := strings.TrimSpace(strings.Trim(strings.TrimSpace(text), `"'`))
+	if strings.ContainsAny(s, "@?#\\ \t\r\n") {
+		return nil, fmt.Errorf("read host: expected [http[s]://]host[:port][/path] without user, query or blanks")
+	}
+	scheme, rest, ok := strings.Cut(s, "://")
+	scheme = strings.ToLower(scheme)
+	port := "11434"
+	switch {
+	case !ok:
+		scheme, rest = "http", s
+		if s == "ollama.com" { // as Ollama has it
+			scheme, rest = "https", "ollama.com:443"
+		}
+	case scheme == "http":
+		port = "80"
+	case scheme == "https":
+		port = "443"
+	default:
+		return nil, fmt.Errorf("read host %q: scheme %q is neither http nor https", text, scheme)
+	}
+	rest, path, _ := strings.Cut(rest, "/")
+	host, explicit := splitPort(rest)
+	if explicit != "" {
+		port = explicit
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return nil, fmt.Errorf("read host %q: port %q is not in 1–65535", text, port)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		host = dialAddress(addr)
+	} else if strings.ContainsAny(host, ":[]%") {
+		return nil, fmt.Errorf("read host %q: %q is no address", text, host)
+	}
+	u := &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
+	if path = strings.Trim(path, "/"); path != "" {
+		u.Path = "/" + path
+	}
+	return u, nil
+}
+
+// splitPort separates the port, if any, from a host that may be an IPv6 address
+// with or without brackets.
+func splitPort(s string) (host, port string) {
+	if host, port, err := net.SplitHostPort(s); err == nil {
+		return host, port
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"), ""
+}
+
+func dialAddress(a netip.Addr) string {
+	switch {
+	case !a.IsUnspecified():
+		return a.String()
+	case a.Is4():
+		return "127.0.0.1"
+	}
+	return "::1"
+}
+
+// isLoopback reports whether a host name surely means this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,129 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"zcoder/internal/chat"
+)
+
+// PullProgress is the state of a download.
+type PullProgress struct {
+	Status string // the server's word for the step
+	// Completed and Total are bytes over all parts that were announced so far;
+	// both are 0 while nothing is known.
+	Completed, Total int64
+}
+
+const pullResumes = 5 // replays of a download that went on since the last one
+
+// Pull makes the server download a model and returns when it is installed. progress,
+// when not nil, is called from this goroutine. What the server has of a model it
+// keeps: a pull that ended early goes on where it was, here after a broken
+// connection or at the next call.
+func (c *Client) Pull(ctx context.Context, name string, progress func(PullProgress)) error {
+	if progress == nil {
+		progress = func(PullProgress) {}
+	}
+	p := &puller{client: c, name: name, progress: progress}
+	for resumed := 0; ; resumed++ {
+		before := p.completed()
+		err := c.replay(ctx, func() (bool, error) { return p.run(ctx) })
+		var e *chat.Error
+		broken := errors.As(err, &e) && e.Kind == chat.BrokenStream
+		if !broken || resumed == pullResumes || p.completed() <= before {
+			return err
+		}
+		c.debug("retry", "resume pull: "+e.Text)
+	}
+}
+
+// puller keeps the parts of a download over its replays.
+type puller struct {
+	client   *Client
+	name     string
+	progress func(PullProgress)
+	parts    map[string]part
+}
+
+type part struct{ completed, total int64 }
+
+func (p *puller) completed() (n int64) {
+	for _, part := range p.parts {
+		n += part.completed
+	}
+	return n
+}
+
+// run pulls over one connection. seen says that the server began to answer.
+func (p *puller) run(ctx context.Context) (seen bool, err error) {
+	c := p.client
+	body := append(appendString([]byte(`{"model":`), p.name), `,"stream":true}`...)
+	q := call{method: http.MethodPost, path: "/api/pull", body: body, accept: "application/x-ndjson", model: p.name,
+		firstByte: c.o.FirstByteTimeout, idle: c.o.IdleTimeout}
+	a, err := c.open(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	defer a.close()
+	in := newLines(a)
+	for {
+		line, _, err := in.next()
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // it did not say success
+		}
+		if err != nil {
+			return seen, c.readFailure(ctx, a, err)
+		}
+		seen = true
+		done, err := p.line(q, line)
+		if err != nil {
+			return seen, err
+		}
+		if done {
+			a.finish()
+			return true, nil
+		}
+	}
+}
+
+// line takes one record and reports whether it was the last.
+func (p *puller) line(q call, line []byte) (done bool, err error) {
+	c := p.client
+	if c.o.Debug != nil {
+		c.debug("record", string(line))
+	}
+	var r struct {
+		Status    string          `json:"status"`
+		Digest    string          `json:"digest"`
+		Total     int64           `json:"total"`
+		Completed int64           `json:"completed"`
+		Error     json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return false, c.streamFailure(q, &streamError{bad: line, cause: err})
+	}
+	if text := errorText(r.Error); text != "" && text != "null" {
+		e := c.apiError(0, text, "")
+		if e.Kind == chat.ServerFailure {
+			e.Hint = "check the name and the server's network; a repeated pull goes on where this one stopped"
+		}
+		return false, e
+	}
+	if r.Digest != "" {
+		if p.parts == nil {
+			p.parts = map[string]part{}
+		}
+		p.parts[r.Digest] = part{max(r.Completed, p.parts[r.Digest].completed), r.Total}
+	}
+	now := PullProgress{Status: oneLine(r.Status)}
+	for _, part := range p.parts {
+		now.Completed += part.completed
+		now.Total += part.total
+	}
+	p.progress(now)
+	return r.Status == "success", nil
+}

@@ -1,0 +1,193 @@
+package ollama
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"zcoder/internal/chat"
+)
+
+const (
+	maxLine  = 64 << 20 // bytes of one record: far above any real reply, below what hurts
+	maxReply = 64 << 20 // bytes of text and arguments of one reply
+)
+
+// errTooLong is the failure of a record or a reply without a reasonable end.
+var errTooLong = errors.New("longer than 64 MiB")
+
+// lines reads records that are each one line, of any length up to maxLine.
+type lines struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 32<<10)} }
+
+// next returns the next line without its end; empty lines are left out. It is valid
+// until the next call. cut says that the text ended without a line end. The error
+// is io.EOF at a clean end.
+func (l *lines) next() (line []byte, cut bool, err error) {
+	for {
+		line, err = l.read()
+		cut = err == io.EOF
+		if line = bytes.TrimSpace(line); len(line) > 0 && (err == nil || cut) {
+			return line, cut, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+func (l *lines) read() ([]byte, error) {
+	part, err := l.r.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return part, err
+	}
+	l.buf = l.buf[:0]
+	for err == bufio.ErrBufferFull {
+		if len(l.buf)+len(part) > maxLine {
+			return nil, errTooLong
+		}
+		l.buf = append(l.buf, part...)
+		part, err = l.r.ReadSlice('\n')
+	}
+	line := append(l.buf, part...)
+	if l.buf = line[:0]; cap(line) > 1<<20 {
+		l.buf = nil // one huge record does not stay for the rest of the reply
+	}
+	return line, err
+}
+
+// record is one line of a chat stream.
+type record struct {
+	Message struct {
+		Role      string     `json:"role"`
+		Content   string     `json:"content"`
+		Thinking  string     `json:"thinking"`
+		ToolCalls []wireCall `json:"tool_calls"`
+	} `json:"message"`
+	Done       bool            `json:"done"`
+	DoneReason string          `json:"done_reason"`
+	Error      json.RawMessage `json:"error"`
+
+	TotalDuration      time.Duration `json:"total_duration"` // the server counts nanoseconds, as Duration does
+	LoadDuration       time.Duration `json:"load_duration"`
+	PromptEvalCount    int           `json:"prompt_eval_count"`
+	PromptEvalDuration time.Duration `json:"prompt_eval_duration"`
+	EvalCount          int           `json:"eval_count"`
+	EvalDuration       time.Duration `json:"eval_duration"`
+}
+
+func (r *record) usage() chat.Usage {
+	return chat.Usage{PromptTokens: r.PromptEvalCount, OutputTokens: r.EvalCount, Load: r.LoadDuration,
+		PromptEval: r.PromptEvalDuration, Eval: r.EvalDuration, Total: r.TotalDuration}
+}
+
+// decoder turns the records of one reply into the reply.
+type decoder struct {
+	split   *splitter
+	calls   collector
+	emit    func(chat.Delta)
+	records int // that were chat records
+	shown   int // calls that a delta told of
+	size    int // bytes of text and arguments
+	reply   chat.Reply
+}
+
+// streamError is why a stream gave no whole reply, other than its connection.
+type streamError struct {
+	server string // the server's error text
+	bad    []byte // a line that is no record
+	cause  error
+}
+
+func (e *streamError) Error() string { return "bad stream" }
+
+func newDecoder(emit func(chat.Delta), taken map[string]bool, newID func() string) *decoder {
+	if emit == nil {
+		emit = func(chat.Delta) {}
+	}
+	return &decoder{split: newSplitter(), emit: emit, calls: collector{taken: taken, newID: newID}}
+}
+
+// run reads records until the one that says done, or a clean end without it. The
+// error is a *streamError or the reader's. seen gets each line.
+func (d *decoder) run(r io.Reader, seen func([]byte)) error {
+	in := newLines(r)
+	for !d.reply.Done {
+		line, cut, err := in.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err == errTooLong:
+			return &streamError{cause: err}
+		case err != nil:
+			return err
+		}
+		seen(line)
+		if err := d.line(line); err != nil {
+			if cut && !json.Valid(line) && (d.records > 0 || line[0] == '{') {
+				return io.ErrUnexpectedEOF // the end of this line is missing
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// line takes one record.
+func (d *decoder) line(line []byte) error {
+	var r record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return &streamError{bad: bytes.Clone(line), cause: err}
+	}
+	if len(r.Error) > 0 {
+		if text := errorText(r.Error); text != "" && text != "null" {
+			return &streamError{server: text}
+		}
+	}
+	if r.Message.Role != "" || r.Message.Content != "" || r.Done {
+		d.records++
+	}
+	d.size += len(r.Message.Content) + len(r.Message.Thinking)
+	for _, c := range r.Message.ToolCalls {
+		d.size += len(c.Function.Name) + len(c.Function.Arguments)
+	}
+	if d.size > maxReply {
+		return &streamError{cause: errTooLong}
+	}
+	d.split.think(r.Message.Thinking)
+	content, thinking := d.split.feed(r.Message.Content)
+	d.calls.add(r.Message.ToolCalls, r.Done)
+	d.show(content, r.Message.Thinking+thinking)
+	if r.Done {
+		d.reply.Done, d.reply.DoneReason, d.reply.Usage = true, r.DoneReason, r.usage()
+	}
+	return nil
+}
+
+func (d *decoder) show(content, thinking string) {
+	if content != "" || thinking != "" || len(d.calls.calls) > d.shown {
+		d.shown = len(d.calls.calls)
+		d.emit(chat.Delta{Content: content, Thinking: thinking, Calls: len(d.calls.calls)})
+	}
+}
+
+// result returns the reply as far as it came. Calls count only in a reply that is
+// done.
+func (d *decoder) result() chat.Reply {
+	if content, thinking := d.split.end(); content != "" || thinking != "" {
+		d.emit(chat.Delta{Content: content, Thinking: thinking, Calls: len(d.calls.calls)})
+	}
+	d.reply.Message.Role = chat.Assistant
+	d.reply.Message.Content, d.reply.Message.Thinking = d.split.texts()
+	if d.reply.Done {
+		d.reply.Message.Calls = d.calls.finish()
+	}
+	return d.reply
+}
