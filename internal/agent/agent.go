@@ -54,6 +54,7 @@ type Config struct {
 
 	ModelName     string
 	Think         string // as in chat.Request
+	NoThink       string // what Think is for side requests: "off", or "" for a model without thinking
 	KeepThinking  bool   // the model family wants its thinking back in the history
 	KeepAlive     string
 	MaxOutput     int           // tokens of one reply; 0 leaves it to the server
@@ -64,6 +65,7 @@ type Config struct {
 	// IncompleteRetries bounds corrective requests in a row.
 	IncompleteRetries int
 	Loops             LoopLimits
+	Compact           CompactLimits
 }
 
 // Turn is one turn's input.
@@ -73,6 +75,7 @@ type Turn struct {
 	System  string
 	History []chat.Message // without the system prompt; the loop appends to a copy
 	Input   event.Input
+	Known   Known // what the server counted of History, if anything
 }
 
 // Run drives one turn to its end. It emits TurnStart first and TurnEnd last, and
@@ -102,6 +105,8 @@ type run struct {
 	retries  int  // corrective requests in a row
 	withheld bool // a patch was rejected: blunt tools are withheld
 	loops    loopDetector
+	meter    meter
+	rearm    int // size in tokens below which compaction does not start again
 }
 
 func newRun(cfg Config, t Turn) *run {
@@ -111,6 +116,7 @@ func newRun(cfg Config, t Turn) *run {
 		history: append([]chat.Message(nil), t.History...),
 		start:   cfg.Now(),
 		loops:   loopDetector{limits: cfg.Loops},
+		meter:   newMeter(t.System, cfg.Tools.Specs(), t.Known),
 	}
 }
 

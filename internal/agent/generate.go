@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -18,10 +19,13 @@ const (
 
 // request builds the next request. Everything in front of the last messages is the
 // same in every byte as in the request before.
-func (r *run) request() chat.Request {
-	messages := make([]chat.Message, 0, len(r.history)+1)
+func (r *run) request() chat.Request { return r.requestOf(r.history) }
+
+// requestOf builds a request with another history, as side requests need.
+func (r *run) requestOf(history []chat.Message) chat.Request {
+	messages := make([]chat.Message, 0, len(history)+1)
 	messages = append(messages, chat.Message{Role: chat.System, Content: r.turn.System})
-	for _, m := range r.history {
+	for _, m := range history {
 		if !r.cfg.KeepThinking {
 			m.Thinking = ""
 		}
@@ -38,8 +42,46 @@ func (r *run) request() chat.Request {
 	}
 }
 
-// generate asks the model once and emits the reply, whole or partial.
+// generate asks the model and emits the reply, whole or partial. A request that did
+// not fit, or that the server cut, is made again once after the history was
+// shortened.
 func (r *run) generate(ctx context.Context) (chat.Reply, error) {
+	r.makeRoom(ctx)
+	reply, err := r.ask(ctx)
+	if !overflowed(err) {
+		return reply, err
+	}
+	r.emit(event.Event{Kind: event.Warning, Text: err.Error() + ": the history is shortened and the request made again"})
+	if cerr := r.compact(ctx, true); cerr != nil {
+		return chat.Reply{}, errors.Join(err, cerr)
+	}
+	return r.ask(ctx)
+}
+
+func overflowed(err error) bool {
+	var failure *chat.Error
+	return errors.As(err, &failure) && failure.Kind == chat.Overflow
+}
+
+// cutPrompt returns an error when the server's own count shows that it left out a
+// part of the prompt: it filled the window to the last token, or counted fewer
+// tokens than the request before though the history only grew.
+func (r *run) cutPrompt(u chat.Usage) error {
+	known := r.meter.known.Tokens
+	full := r.window.Tokens > 0 && u.PromptTokens >= r.window.Tokens
+	shrunk := known > 0 && u.PromptTokens > 0 && u.PromptTokens < known*7/10
+	if !full && !shrunk {
+		return nil
+	}
+	return &chat.Error{
+		Kind: chat.Overflow,
+		Text: fmt.Sprintf("the server cut the prompt: it read only %d tokens", u.PromptTokens),
+		Hint: "start a new conversation with /new, or set a larger --context-window",
+	}
+}
+
+// ask makes one request.
+func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 	phase := event.Reading
 	if r.sum.Rounds == 1 && r.cfg.Prepare != nil && !r.window.Loaded {
 		phase = event.Loading
@@ -50,6 +92,10 @@ func (r *run) generate(ctx context.Context) (chat.Reply, error) {
 		r.keepPartial(reply, err)
 		return chat.Reply{}, err
 	}
+	if err := r.cutPrompt(reply.Usage); err != nil {
+		return chat.Reply{}, err
+	}
+	r.meter.take(reply.Usage, r.history)
 	r.ownIDs(reply.Message.Calls)
 	r.count(reply.Usage)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{

@@ -43,6 +43,9 @@ type Message struct {
 	Images [][]byte `json:"images,omitempty"`
 	// Note marks a user-role record that the program wrote, not a person.
 	Note bool `json:"note,omitempty"`
+	// Pinned holds exact earlier requests that a checkpoint carries, oldest first.
+	// Content repeats them for the model; the field itself is not sent.
+	Pinned []string `json:"pinned,omitempty"`
 }
 
 // Tool is what the model sees of a tool.

@@ -51,8 +51,9 @@ type Session struct {
 	hub      hub
 	seq      int64
 	history  []chat.Message
-	opened   bool // the header is in the log
-	warned   bool // that the log cannot be written
+	known    agent.Known // what the server counted of the history
+	opened   bool        // the header is in the log
+	warned   bool        // that the log cannot be written
 	cancel   context.CancelFunc
 	question *question
 }
@@ -68,7 +69,7 @@ func New(cfg Config, past []event.Event) *Session {
 	s := &Session{cfg: cfg}
 	s.hub.init()
 	for _, e := range past {
-		s.history = event.Append(s.history, e)
+		s.fold(e)
 		s.seq = max(s.seq, e.Seq)
 		s.opened = true
 	}
@@ -163,9 +164,12 @@ func (s *Session) Prompt(ctx context.Context, in event.Input) (event.Reason, err
 	}
 	defer done()
 	system, cfg := s.cfg.Turn()
+	s.mu.Lock()
+	history, known := s.history, s.known
+	s.mu.Unlock()
 	cfg.Emit, cfg.Gate = s.emit, s.cfg.Gate
 	end := agent.Run(ctx, cfg, agent.Turn{
-		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: s.History(), Input: in,
+		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: history, Known: known, Input: in,
 	})
 	return end.Reason, nil
 }
@@ -219,11 +223,22 @@ func (s *Session) emit(e event.Event) {
 	s.seq++
 	e.Seq = s.seq
 	s.store(e)
-	s.history = event.Append(s.history, e)
+	s.fold(e)
 	s.hub.publish(e)
 	if e.Kind == event.CallEnd || e.Kind == event.TurnEnd {
 		s.syncLocked()
 	}
+}
+
+// fold adds the event to the history, and notes what the server counted of it.
+func (s *Session) fold(e event.Event) {
+	switch {
+	case e.Kind == event.Compacted:
+		s.known = agent.Known{}
+	case e.Kind == event.Reply && e.Reply.Usage.PromptTokens > 0:
+		s.known = agent.Known{Tokens: e.Reply.Usage.PromptTokens, Messages: len(s.history)}
+	}
+	s.history = event.Append(s.history, e)
 }
 
 // store hands the event to the kernel. When that fails the session goes on in
