@@ -30,6 +30,11 @@ func Decode(spec Spec, raw json.RawMessage) (Args, error) {
 		return Args{}, spec.wrong(err)
 	}
 	fields, err := readObject(text)
+	if err != nil && !json.Valid(text) {
+		if fixed := repair(text); json.Valid(fixed) {
+			fields, err = readObject(fixed)
+		}
+	}
 	if err != nil {
 		return Args{}, spec.wrong(err)
 	}

@@ -103,6 +103,7 @@ type run struct {
 	sum     event.End // facts as they are gathered
 
 	retries  int  // corrective requests in a row
+	nudged   bool // a call in prose was pointed out
 	withheld bool // a patch was rejected: blunt tools are withheld
 	loops    loopDetector
 	meter    meter

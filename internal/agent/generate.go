@@ -96,6 +96,7 @@ func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 		return chat.Reply{}, err
 	}
 	r.meter.take(reply.Usage, r.history)
+	r.readTextCalls(&reply)
 	r.ownIDs(reply.Message.Calls)
 	r.count(reply.Usage)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{
@@ -103,6 +104,18 @@ func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 		Degenerate: !reply.Done && len(reply.Message.Calls) == 0,
 	}})
 	return reply, nil
+}
+
+// readTextCalls turns a reply that is nothing but calls written as text into calls.
+func (r *run) readTextCalls(reply *chat.Reply) {
+	m := &reply.Message
+	if len(m.Calls) > 0 || !reply.Done || reply.DoneReason == "length" {
+		return
+	}
+	if m.Calls = recoverCalls(m.Content, r.cfg.Tools); m.Calls != nil {
+		m.Content = ""
+		r.emit(event.Event{Kind: event.Info, Text: "the model wrote its call as text; it was read as a call"})
+	}
 }
 
 func (r *run) state(p event.Phase, detail string) {

@@ -25,6 +25,9 @@ func (r *run) trouble(reply chat.Reply) string {
 		return "You thought, but gave neither an answer nor a tool call. Answer now, or call a tool."
 	case empty:
 		return "Your last reply was empty. Answer now, or call a tool."
+	case !r.nudged && mentionsCall(reply.Message.Content, r.cfg.Tools):
+		r.nudged = true
+		return "Your reply held a tool call as text among other words, so nothing was run. If you want to call the tool, send only the call. If it was an example, answer again without it."
 	case r.cfg.RequireFinish:
 		return "The turn goes on until you call finish. Call a tool, or finish with your answer as the response."
 	}
@@ -66,6 +69,8 @@ func (r *run) diagnosis(reply chat.Reply) string {
 		return "the model tried to call a tool in a form that the server could not read"
 	case empty:
 		return "the model's reply was empty"
+	case r.nudged:
+		return "the model wrote a tool call as text among other words, so it was not run"
 	}
 	return "the model answered without calling finish"
 }
