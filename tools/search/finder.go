@@ -1,0 +1,131 @@
+package search
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// finder finds lines that match a query in buffers of whole lines. One goroutine
+// uses it.
+type finder struct {
+	*query
+	auto *automaton // nil when the query is plain or has no program
+}
+
+func newFinder(q *query) *finder {
+	f := &finder{query: q}
+	if !q.plain && q.program != nil {
+		f.auto = newAutomaton(q.program)
+	}
+	return f
+}
+
+// line is a line in a buffer, without its line feed and the carriage return before.
+type line struct {
+	start, end int
+	next       int // where the next line begins
+	match      int // a place in or next to what matched
+}
+
+// lineAt returns the line that holds the byte at i; a line feed belongs to the line
+// that it ends.
+func lineAt(buf []byte, i int) line {
+	l := line{start: bytes.LastIndexByte(buf[:i], '\n') + 1, match: i}
+	end := bytes.IndexByte(buf[i:], '\n')
+	if end < 0 {
+		l.end, l.next = len(buf), len(buf)
+	} else {
+		l.end, l.next = i+end, i+end+1
+	}
+	if l.end > l.start && buf[l.end-1] == '\r' {
+		l.end--
+	}
+	return l
+}
+
+// next returns the first matching line that begins at or after from, where a line
+// begins.
+func (f *finder) next(buf []byte, from int) (line, bool) {
+	switch {
+	case f.needle != nil:
+		return f.byNeedle(buf, from)
+	case f.auto != nil && !f.auto.worn() && bytes.IndexByte(buf[from:], '\r') < 0:
+		return f.byAutomaton(buf, from)
+	}
+	return f.byLine(buf, from)
+}
+
+func (f *finder) byNeedle(buf []byte, from int) (line, bool) {
+	for from < len(buf) {
+		at := f.needle.index(buf, from)
+		if at < 0 {
+			break
+		}
+		l := lineAt(buf, at)
+		if f.plain {
+			return l, true
+		}
+		if f.matches(buf, &l) {
+			return l, true
+		}
+		from = l.next
+	}
+	return line{}, false
+}
+
+func (f *finder) byAutomaton(buf []byte, from int) (line, bool) {
+	for from < len(buf) {
+		at := f.auto.find(buf, from)
+		if at < 0 {
+			break
+		}
+		l := lineAt(buf, at)
+		if f.confirm(buf[l.start:l.end]) {
+			return l, true
+		}
+		from = l.next
+	}
+	return line{}, false
+}
+
+func (f *finder) byLine(buf []byte, from int) (line, bool) {
+	for from < len(buf) {
+		l := lineAt(buf, from)
+		if f.matches(buf, &l) {
+			return l, true
+		}
+		from = l.next
+	}
+	return line{}, false
+}
+
+// matches reports whether a line matches, and notes where.
+func (f *finder) matches(buf []byte, l *line) bool {
+	text := buf[l.start:l.end]
+	if f.auto == nil || f.auto.worn() {
+		at := f.re.FindIndex(text)
+		if at != nil {
+			l.match = l.start + at[0]
+		}
+		return at != nil
+	}
+	at := f.auto.find(text, 0)
+	if at >= 0 {
+		l.match = l.start + at
+	}
+	return at >= 0 && f.confirm(text)
+}
+
+// confirm checks what the automaton accepts too readily.
+func (f *finder) confirm(text []byte) bool {
+	return !f.auto.inexact || isASCII(text) || f.re.Match(text)
+}
+
+func isASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
