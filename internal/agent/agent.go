@@ -31,10 +31,17 @@ type Gate interface {
 	Finished(r approval.Request, outcome string, took time.Duration) error
 }
 
-// Window is the context window that a turn's requests use.
-type Window struct {
-	Tokens int  // 0: unknown, the server decides
-	Loaded bool // the model is in memory already
+// Setup is what a turn finds out about its model before the first request. The zero
+// value knows nothing and leaves all to the server.
+type Setup struct {
+	Window       int    // context window in tokens that every request names
+	Loaded       bool   // the model is in memory already
+	Think        string // as in chat.Request
+	NoThink      string // what Think is for side requests: "off", or "" for a model without thinking
+	KeepThinking bool   // the model family wants its thinking back in the history
+	Notice       string // for the person, or ""
+	// Tools replaces the configured tools, for a small window. Nil keeps them.
+	Tools *tools.Registry
 }
 
 // Config is what a turn runs with. Zero limits mean none, except where stated.
@@ -49,13 +56,11 @@ type Config struct {
 	Now func() time.Time
 	// NewID returns a fresh call id.
 	NewID func() string
-	// Prepare runs once at the start of a turn: it finds the window. Nil: unknown.
-	Prepare func(context.Context) Window
+	// Prepare runs once at the start of a turn. Its error, a *chat.Error, ends the
+	// turn. Nil: the zero Setup.
+	Prepare func(context.Context) (Setup, error)
 
 	ModelName     string
-	Think         string // as in chat.Request
-	NoThink       string // what Think is for side requests: "off", or "" for a model without thinking
-	KeepThinking  bool   // the model family wants its thinking back in the history
 	KeepAlive     string
 	MaxOutput     int           // tokens of one reply; 0 leaves it to the server
 	MaxRounds     int           // rounds of one turn
@@ -99,7 +104,7 @@ type run struct {
 	turn    Turn
 	history []chat.Message
 	start   time.Time
-	window  Window
+	setup   Setup
 	sum     event.End // facts as they are gathered
 
 	retries  int  // corrective requests in a row
@@ -117,7 +122,6 @@ func newRun(cfg Config, t Turn) *run {
 		history: append([]chat.Message(nil), t.History...),
 		start:   cfg.Now(),
 		loops:   loopDetector{limits: cfg.Loops},
-		meter:   newMeter(t.System, cfg.Tools.Specs(), t.Known),
 	}
 }
 
@@ -142,8 +146,8 @@ func (r *run) note(text string) { r.emit(event.Event{Kind: event.Note, Text: tex
 
 // rounds goes on until the turn ends.
 func (r *run) rounds(ctx context.Context) event.End {
-	if r.cfg.Prepare != nil {
-		r.window = r.cfg.Prepare(ctx)
+	if err := r.prepare(ctx); err != nil {
+		return r.failed(ctx, err)
 	}
 	for {
 		if end, over := r.limits(ctx); over {
@@ -159,6 +163,24 @@ func (r *run) rounds(ctx context.Context) event.End {
 			return end
 		}
 	}
+}
+
+func (r *run) prepare(ctx context.Context) error {
+	if r.cfg.Prepare != nil {
+		setup, err := r.cfg.Prepare(ctx)
+		if err != nil {
+			return err
+		}
+		r.setup = setup
+	}
+	if r.setup.Tools != nil {
+		r.cfg.Tools = r.setup.Tools
+	}
+	if r.setup.Notice != "" {
+		r.emit(event.Event{Kind: event.Warning, Text: r.setup.Notice})
+	}
+	r.meter = newMeter(r.turn.System, r.cfg.Tools.Specs(), r.turn.Known)
+	return nil
 }
 
 func (r *run) limits(ctx context.Context) (event.End, bool) {

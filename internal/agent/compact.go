@@ -34,7 +34,7 @@ func (l CompactLimits) scaled(window int) CompactLimits {
 // trigger is the size in tokens at which compaction starts: below the window by a
 // share, and by room for a reply where that leaves at least half.
 func (r *run) trigger() int {
-	window := r.window.Tokens
+	window := r.setup.Window
 	at := window * r.cfg.Compact.Percent / 100
 	if room := window - r.cfg.MaxOutput - 1024; room >= window/2 {
 		at = min(at, room)
@@ -47,7 +47,7 @@ func (r *run) trigger() int {
 
 // makeRoom compacts before a request that would come near the window's end.
 func (r *run) makeRoom(ctx context.Context) {
-	if r.window.Tokens <= 0 || r.cfg.Compact.Percent <= 0 || r.meter.size(r.history) < r.trigger() {
+	if r.setup.Window <= 0 || r.cfg.Compact.Percent <= 0 || r.meter.size(r.history) < r.trigger() {
 		return
 	}
 	if err := r.compact(ctx, false); err != nil && ctx.Err() == nil {
@@ -86,8 +86,8 @@ func (r *run) compact(ctx context.Context, force bool) error {
 }
 
 func (r *run) windowOrFallback() int {
-	if r.window.Tokens > 0 {
-		return r.window.Tokens
+	if r.setup.Window > 0 {
+		return r.setup.Window
 	}
 	return 16384
 }

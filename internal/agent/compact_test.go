@@ -52,7 +52,7 @@ func compactBench(t *testing.T, window int, next func(r chat.Request, n int) cha
 	b := newBench(t)
 	model := &counting{window: window, next: next}
 	b.cfg.Model = model
-	b.cfg.Prepare = func(context.Context) Window { return Window{Tokens: window, Loaded: true} }
+	b.cfg.Prepare = func(context.Context) (Setup, error) { return Setup{Window: window, Loaded: true}, nil }
 	b.cfg.MaxResult = 4000
 	b.cfg.MaxOutput = window / 8
 	b.cfg.Compact = CompactLimits{Percent: 85, MaxTokens: 2048, KeepUser: 4096, KeepRecent: 16384, MinYield: 2048, Retries: 2}
@@ -237,6 +237,9 @@ func TestCompactionThatSavesLittleChangesNothing(t *testing.T) {
 		return chat.Reply{Message: chat.Message{Role: chat.Assistant, Content: goodSummary}, Done: true}, nil
 	})
 	r := newRun(b.cfg, Turn{History: []chat.Message{{Role: chat.User, Content: "hello"}}})
+	if err := r.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.compact(t.Context(), true); !errors.Is(err, errNoYield) {
 		t.Errorf("compact = %v; want errNoYield", err)
 	}

@@ -26,7 +26,7 @@ func (r *run) requestOf(history []chat.Message) chat.Request {
 	messages := make([]chat.Message, 0, len(history)+1)
 	messages = append(messages, chat.Message{Role: chat.System, Content: r.turn.System})
 	for _, m := range history {
-		if !r.cfg.KeepThinking {
+		if !r.setup.KeepThinking {
 			m.Thinking = ""
 		}
 		messages = append(messages, m)
@@ -35,8 +35,8 @@ func (r *run) requestOf(history []chat.Message) chat.Request {
 		Model:      r.cfg.ModelName,
 		Messages:   messages,
 		Tools:      r.cfg.Tools.Specs(),
-		Think:      r.cfg.Think,
-		NumCtx:     r.window.Tokens,
+		Think:      r.setup.Think,
+		NumCtx:     r.setup.Window,
 		NumPredict: r.cfg.MaxOutput,
 		KeepAlive:  r.cfg.KeepAlive,
 	}
@@ -68,7 +68,7 @@ func overflowed(err error) bool {
 // tokens than the request before though the history only grew.
 func (r *run) cutPrompt(u chat.Usage) error {
 	known := r.meter.known.Tokens
-	full := r.window.Tokens > 0 && u.PromptTokens >= r.window.Tokens
+	full := r.setup.Window > 0 && u.PromptTokens >= r.setup.Window
 	shrunk := known > 0 && u.PromptTokens > 0 && u.PromptTokens < known*7/10
 	if !full && !shrunk {
 		return nil
@@ -83,7 +83,7 @@ func (r *run) cutPrompt(u chat.Usage) error {
 // ask makes one request.
 func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 	phase := event.Reading
-	if r.sum.Rounds == 1 && r.cfg.Prepare != nil && !r.window.Loaded {
+	if r.sum.Rounds == 1 && r.cfg.Prepare != nil && !r.setup.Loaded {
 		phase = event.Loading
 	}
 	r.state(phase, "")
@@ -100,7 +100,7 @@ func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 	r.ownIDs(reply.Message.Calls)
 	r.count(reply.Usage)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{
-		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.window.Tokens,
+		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.setup.Window,
 		Degenerate: !reply.Done && len(reply.Message.Calls) == 0,
 	}})
 	return reply, nil
@@ -131,7 +131,7 @@ func (r *run) keepPartial(reply chat.Reply, err error) {
 	if reply.Message.Content == "" && reply.Message.Thinking == "" {
 		return
 	}
-	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{Message: reply.Message, Partial: true, Window: r.window.Tokens}})
+	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{Message: reply.Message, Partial: true, Window: r.setup.Window}})
 }
 
 // ownIDs gives each call an id that is unique in the conversation: servers leave
@@ -145,7 +145,7 @@ func (r *run) ownIDs(calls []chat.ToolCall) {
 func (r *run) count(u chat.Usage) {
 	r.sum.PromptTokens = u.PromptTokens
 	r.sum.OutputTokens += u.OutputTokens
-	r.sum.Window = r.window.Tokens
+	r.sum.Window = r.setup.Window
 }
 
 // stream runs the request in its own goroutine and emits its deltas, gathered, from

@@ -109,7 +109,7 @@ func wholeGroups(list []chat.Message) []chat.Message {
 func (r *run) askSummary(ctx context.Context, history []chat.Message, limits CompactLimits) (string, error) {
 	req := r.requestOf(append(append([]chat.Message(nil), history...), chat.Message{Role: chat.User, Content: askSummary, Note: true}))
 	zero := 0.0
-	req.Tools, req.Think, req.Temperature = nil, r.cfg.NoThink, &zero
+	req.Tools, req.Think, req.Temperature = nil, r.setup.NoThink, &zero
 	req.NumPredict, req.Format = limits.MaxTokens, summarySchema
 	for range limits.Retries + 1 {
 		reply, err := r.cfg.Model.Chat(ctx, req, func(chat.Delta) {})
