@@ -83,7 +83,7 @@ func (w *Workspace) check(changes []Change) error {
 		if c.Mode&^fs.ModePerm != 0 {
 			return fmt.Errorf("write %q: mode %v has more than permission bits", c.Path.rel, c.Mode)
 		}
-		if _, err := c.Path.WriteReasons(); err != nil {
+		if err := c.Path.neverWritable(); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 		now, err := w.StampOf(c.Path)

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -59,13 +58,86 @@ func dropIgnorable(r rune) rune {
 }
 
 // named is a set of names with the reason that they share. A pattern without a
-// slash is compared with the last component; one that ends in "/" with each
-// directory above the file, and all below it is in the set; another one with the
-// last components. "*" stands for any characters of one component. Patterns are
-// written folded.
+// slash is compared with the last component; one that ends in "/" with the
+// directories above the file, and all below it is in the set; another one with the
+// last components. One "*" in the last component of a pattern stands for any
+// characters. Patterns are written folded.
 type named struct {
 	reason   string
 	patterns []string
+}
+
+// rule is a pattern in the form that is compared.
+type rule struct {
+	before         string // the components before the last one, with a slash after each
+	prefix, suffix string // of the last one, when it has a "*"
+	reason         string
+}
+
+// index finds the rules for a path by its components.
+type index struct {
+	last  map[string][]rule // by the last component
+	below map[string][]rule // by a component that is a directory
+	globs []rule
+}
+
+func newIndex(sets []named) index {
+	x := index{last: map[string][]rule{}, below: map[string][]rule{}}
+	for _, set := range sets {
+		for _, pattern := range set.patterns {
+			x.add(pattern, set.reason)
+		}
+	}
+	return x
+}
+
+func (x *index) add(pattern, reason string) {
+	pattern, isDir := strings.CutSuffix(pattern, "/")
+	cut := strings.LastIndexByte(pattern, '/') + 1
+	r := rule{before: pattern[:cut], reason: reason}
+	name, star := pattern[cut:], false
+	r.prefix, r.suffix, star = strings.Cut(name, "*")
+	switch {
+	case star:
+		x.globs = append(x.globs, r)
+	case isDir:
+		x.below[name] = append(x.below[name], r)
+	default:
+		x.last[name] = append(x.last[name], r)
+	}
+}
+
+// match returns the reason of the first rule for rel, which is folded.
+func (x *index) match(rel string) string {
+	cut := strings.LastIndexByte(rel, '/') + 1
+	dir, base := rel[:cut], rel[cut:]
+	for _, r := range x.last[base] {
+		if r.follows(dir) {
+			return r.reason
+		}
+	}
+	for _, r := range x.globs {
+		if len(base) >= len(r.prefix)+len(r.suffix) && strings.HasPrefix(base, r.prefix) && strings.HasSuffix(base, r.suffix) && r.follows(dir) {
+			return r.reason
+		}
+	}
+	for start := 0; start < len(dir); {
+		end := start + strings.IndexByte(dir[start:], '/')
+		for _, r := range x.below[dir[start:end]] {
+			if r.follows(dir[:start]) {
+				return r.reason
+			}
+		}
+		start = end + 1
+	}
+	return ""
+}
+
+// follows reports whether dir, which ends in a slash or is empty, ends with the
+// components that r wants before its own.
+func (r rule) follows(dir string) bool {
+	before, ok := strings.CutSuffix(dir, r.before)
+	return ok && (r.before == "" || before == "" || before[len(before)-1] == '/')
 }
 
 // Secret says why the content of rel is likely secret, judged by its name alone,
@@ -73,12 +145,12 @@ type named struct {
 // (".env.example"), public keys ("*.pub") and this program's source of truth, the
 // content, are not looked at.
 func Secret(rel string) string {
-	parts := foldParts(rel)
-	base := parts[len(parts)-1]
+	rel = foldPath(rel)
+	base := rel[strings.LastIndexByte(rel, '/')+1:]
 	if strings.HasSuffix(base, ".pub") || slices.Contains(envSamples, base) {
 		return ""
 	}
-	return match(secretNames, parts)
+	return secretIndex.match(rel)
 }
 
 // RunsLater says why a file named rel runs code on this machine later without being
@@ -86,53 +158,21 @@ func Secret(rel string) string {
 // returns "". It does not matter whether the file exists. Build files such as
 // Makefile or package.json are not counted: people start those.
 func RunsLater(rel string) string {
-	return match(laterNames, foldParts(rel))
+	return laterIndex.match(foldPath(rel))
 }
 
-func foldParts(rel string) []string {
+func foldPath(rel string) string {
+	plain := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+	}
+	if strings.TrimLeftFunc(rel, func(c rune) bool { return plain(c) || c == '/' || c == '.' }) == "" && !strings.Contains(rel, "./") && !strings.HasSuffix(rel, ".") {
+		return rel
+	}
 	parts := strings.Split(rel, "/")
 	for i, part := range parts {
 		parts[i] = fold(part)
 	}
-	return parts
-}
-
-func match(sets []named, parts []string) string {
-	for _, set := range sets {
-		for _, pattern := range set.patterns {
-			if matches(pattern, parts) {
-				return set.reason
-			}
-		}
-	}
-	return ""
-}
-
-func matches(pattern string, parts []string) bool {
-	below, isDir := strings.CutSuffix(pattern, "/")
-	if !isDir {
-		n := strings.Count(pattern, "/") + 1
-		return len(parts) >= n && glob(pattern, parts[len(parts)-n:])
-	}
-	n := strings.Count(below, "/") + 1
-	for i := 0; i+n < len(parts); i++ {
-		if glob(below, parts[i:i+n]) {
-			return true
-		}
-	}
-	return false
-}
-
-func glob(pattern string, parts []string) bool {
-	if len(parts) == 1 && strings.IndexByte(pattern, '*') < 0 {
-		return pattern == parts[0]
-	}
-	for i, want := range strings.Split(pattern, "/") {
-		if ok, err := path.Match(want, parts[i]); !ok || err != nil {
-			return false
-		}
-	}
-	return true
+	return strings.Join(parts, "/")
 }
 
 var envSamples = []string{".env.example", ".env.sample", ".env.template"}
@@ -155,7 +195,7 @@ var secretNames = []named{
 	}},
 	{"a file of secrets", []string{
 		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
-		"secrets.env", ".secrets", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json",
+		"secrets.env", ".secrets", "*.tfstate", "*.tfstate.backup", "*.tfvars", "*.tfvars.json",
 	}},
 	{"a shell or client history", []string{".*_history", ".histfile"}},
 }
@@ -201,3 +241,6 @@ var gitHooks = []string{
 	"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman",
 	"post-index-change",
 }
+
+// The indexes are made once and never change.
+var secretIndex, laterIndex = newIndex(secretNames), newIndex(laterNames)

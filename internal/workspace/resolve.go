@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode"
@@ -167,11 +166,7 @@ type walk struct {
 }
 
 func (w *Workspace) follow(text, rel string) (Path, error) {
-	info, err := w.dir.Stat(".")
-	if err != nil {
-		return Path{}, fmt.Errorf("look at the workspace: %w", err)
-	}
-	k := &walk{w: w, text: text, fromLink: -1, info: info, settings: w.rootIsSettings()}
+	k := &walk{w: w, text: text, fromLink: -1, info: w.info, settings: w.rootIsSettings()}
 	k.push(rel)
 	if named := path.Clean("/" + rel)[1:]; named != "" {
 		k.via = []string{named}
@@ -237,7 +232,9 @@ func (k *walk) step() error {
 	return nil
 }
 
-func (k *walk) abs() string { return filepath.Join(k.w.root, filepath.Join(k.done...)) }
+func (k *walk) abs() string {
+	return strings.TrimSuffix(k.w.root, "/") + "/" + strings.Join(k.done, "/")
+}
 
 // up goes to the parent directory; what was resolved has no links, so that is the
 // last component less.

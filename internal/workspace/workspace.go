@@ -45,6 +45,7 @@ type Workspace struct {
 	root     string // canonical, absolute
 	alias    string // the same directory as it was named to Open
 	dir      *os.Root
+	info     fs.FileInfo // of the root
 	options  Options
 	settings fs.FileInfo // of SettingsDir; nil when it did not exist
 
@@ -66,7 +67,12 @@ func Open(root string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace %q: %w", root, err)
 	}
-	w := &Workspace{root: canonical, alias: alias, dir: dir, options: o}
+	info, err := dir.Stat(".")
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("open workspace %q: %w", root, err)
+	}
+	w := &Workspace{root: canonical, alias: alias, dir: dir, info: info, options: o}
 	w.options.SettingsDir, w.settings = canonicalDir(o.SettingsDir)
 	return w, nil
 }

@@ -22,6 +22,21 @@ func open(t testing.TB, o Options) (*Workspace, string) {
 	return w, root
 }
 
+// fastDir returns a fresh directory in memory where there is such a place: tests
+// that write often would wait for the disk.
+func fastDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "zcoder-test-")
+	if err != nil {
+		if dir, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func put(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
