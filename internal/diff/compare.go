@@ -12,7 +12,7 @@ type span struct{ a, aEnd, b, bEnd int }
 const (
 	// maxCompared is the number of lines on one side above which lines are not
 	// compared one by one; interning them takes about 100 ns and 50 bytes each.
-	maxCompared = 1 << 19
+	maxCompared = 1 << 22
 	// maxEdits bounds the memory of one search: 4 bytes times its square.
 	maxEdits = 1 << 11
 	// maxSteps bounds the time of all searches: a step takes about 2 ns.
