@@ -59,6 +59,9 @@ type Config struct {
 	// Prepare runs once at the start of a turn. Its error, a *chat.Error, ends the
 	// turn. Nil: the zero Setup.
 	Prepare func(context.Context) (Setup, error)
+	// Steer returns the input that came while the turn ran, each once. It is called
+	// after a round's tools and before an answer ends the turn. Nil: none comes.
+	Steer func() []event.Input
 
 	ModelName     string
 	KeepAlive     string
@@ -91,11 +94,21 @@ func Run(ctx context.Context, cfg Config, t Turn) event.End {
 	ctx, stop := r.deadline(ctx)
 	defer stop()
 	r.emit(event.Event{Kind: event.TurnStart})
-	r.emit(event.Event{Kind: event.User, Text: t.Input.Text, Images: t.Input.Images})
+	r.input(t.Input)
 	end := r.rounds(ctx)
 	end = r.facts(end)
 	r.emit(event.Event{Kind: event.TurnEnd, End: &end})
 	return end
+}
+
+// Compact shortens the history outside a turn, as a person asks for it. It emits
+// what it did and returns why it did nothing.
+func Compact(ctx context.Context, cfg Config, t Turn) error {
+	r := newRun(cfg, t)
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	return r.compact(ctx, true)
 }
 
 // run is the state of one turn.
@@ -140,6 +153,22 @@ func (r *run) emit(e event.Event) {
 	e.Turn = r.turn.ID
 	r.history = event.Append(r.history, e)
 	r.cfg.Emit(e)
+}
+
+func (r *run) input(in event.Input) {
+	r.emit(event.Event{Kind: event.User, Text: in.Text, Images: in.Images, Item: in.Item})
+}
+
+// steer takes the input that came meanwhile and reports whether there was any.
+func (r *run) steer() bool {
+	if r.cfg.Steer == nil {
+		return false
+	}
+	list := r.cfg.Steer()
+	for _, in := range list {
+		r.input(in)
+	}
+	return len(list) > 0
 }
 
 func (r *run) note(text string) { r.emit(event.Event{Kind: event.Note, Text: text}) }
@@ -224,7 +253,7 @@ func (r *run) take(ctx context.Context, reply chat.Reply) (event.End, bool) {
 	if trouble := r.trouble(reply); trouble != "" {
 		return r.correct(trouble, reply)
 	}
-	return event.End{Reason: event.Complete}, true
+	return event.End{Reason: event.Complete}, !r.steer()
 }
 
 // facts completes an end with what happened in the turn.

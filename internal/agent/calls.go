@@ -38,6 +38,7 @@ func (r *run) batch(ctx context.Context, calls []chat.ToolCall) (event.End, bool
 	if ctx.Err() != nil {
 		return r.stopped(ctx), true
 	}
+	r.steer()
 	if warning := r.loops.after(calls, results); warning != "" {
 		r.emit(event.Event{Kind: event.Warning, Text: warning})
 		r.note(warning + " Do something different, or call finish and say what blocks you.")
@@ -152,7 +153,7 @@ func (r *run) tally(req approval.Request, res tools.Result) {
 		}
 	}
 	if req.Effect == approval.Exec {
-		r.sum.Commands = append(r.sum.Commands, event.Command{Summary: firstLine(req.Text), Exit: res.ExitCode})
+		r.sum.Commands = append(r.sum.Commands, event.Ran{Summary: firstLine(req.Text), Exit: res.ExitCode})
 	}
 }
 

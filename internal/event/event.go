@@ -36,6 +36,8 @@ const (
 	Warning   Kind = "warning"    // Text is for the person only, and should be noticed
 	Compacted Kind = "compacted"  // Messages replaces the history before it
 	Titled    Kind = "title"      // Text is the session's new title
+	Queued    Kind = "queued"     // Item is set: input waits for its time
+	Unqueued  Kind = "unqueued"   // Item is set: waiting input was dropped, or a command claimed
 	TurnEnd   Kind = "turn_end"   // End is set: the one end of a turn
 )
 
@@ -60,6 +62,28 @@ type Event struct {
 	Messages []chat.Message `json:"messages,omitempty"`
 	Images   [][]byte       `json:"images,omitempty"` // of a User or CallEnd event
 	End      *End           `json:"end,omitempty"`
+	// Item is the queued input that a Queued or Unqueued event is about, and on a
+	// User event the one that it consumed.
+	Item *Item `json:"item,omitempty"`
+}
+
+// Mode says when queued input is taken.
+type Mode string
+
+// The modes of queued input.
+const (
+	Steer    Mode = "steer"     // after the current round's tools
+	FollowUp Mode = "follow_up" // after the turn
+	Command  Mode = "command"   // a person's `! command`: after the turn, before what was queued later
+)
+
+// Item is one queued input.
+type Item struct {
+	ID   string `json:"id"` // 1 to 64 of [A-Za-z0-9_-]
+	Mode Mode   `json:"mode,omitempty"`
+	Text string `json:"text,omitempty"`
+	// State is "accepted", "consumed" or "discarded"; on an Unqueued event the last two.
+	State string `json:"state,omitempty"`
 }
 
 // Session describes a session.
@@ -175,7 +199,7 @@ type End struct {
 	Rounds   int           `json:"rounds"`
 	Took     time.Duration `json:"took"`
 	Changed  []string      `json:"changed,omitempty"`  // files, in the order of their first change
-	Commands []Command     `json:"commands,omitempty"` // commands that ran
+	Commands []Ran         `json:"commands,omitempty"` // commands that ran
 	Failed   int           `json:"failed,omitempty"`   // calls that failed
 	Refused  int           `json:"refused,omitempty"`  // calls that a rule or a person refused
 	// Unattended counts refusals for want of a person.
@@ -185,8 +209,8 @@ type End struct {
 	Window       int `json:"window,omitempty"`        // 0 unknown
 }
 
-// Command is a command that ran.
-type Command struct {
+// Ran is a command that ran.
+type Ran struct {
 	Summary string `json:"summary"`
 	Exit    *int   `json:"exit,omitempty"` // nil when it did not end by itself
 }
@@ -196,4 +220,6 @@ type Input struct {
 	Text string `json:"text"`
 	// Images are for models with vision.
 	Images [][]byte `json:"images,omitempty"`
+	// Item is the queued input that this came from, if any.
+	Item *Item `json:"item,omitempty"`
 }

@@ -39,6 +39,8 @@ type Config struct {
 	// Turn returns what the next turn runs with. The session sets Emit and Gate.
 	Turn func() (system string, cfg agent.Config)
 	Now  func() time.Time
+	// PauseAfterTurn pauses the queue after every turn.
+	PauseAfterTurn bool
 	// NewTurnID returns an id that is unique in the session.
 	NewTurnID func() string
 }
@@ -55,7 +57,9 @@ type Session struct {
 	opened   bool        // the header is in the log
 	warned   bool        // that the log cannot be written
 	cancel   context.CancelFunc
+	skipped  bool // the turn was stopped so that the queue goes on
 	question *question
+	queue    queue
 }
 
 // Errors that callers may test for.
@@ -74,6 +78,7 @@ func New(cfg Config, past []event.Event) *Session {
 		s.opened = true
 	}
 	s.hub.load(past)
+	s.queue.paused = len(s.queue.pending) > 0
 	if !cfg.Unattended {
 		cfg.Gate.Asker = s
 	}
@@ -147,6 +152,13 @@ func interrupted(past []event.Event) leftOpen {
 // Info describes the session.
 func (s *Session) Info() event.Session { return s.cfg.Info }
 
+// LastSeq is the number of the newest stored event.
+func (s *Session) LastSeq() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seq
+}
+
 // History returns what the model would be sent, without the system prompt. The
 // caller must not change it.
 func (s *Session) History() []chat.Message {
@@ -155,23 +167,66 @@ func (s *Session) History() []chat.Message {
 	return s.history
 }
 
-// Prompt runs one turn and blocks until its end. It returns ErrBusy when one is
+// Prompt runs one turn, and then those that the queue starts, and blocks until the
+// last one's end, whose reason it returns. It returns ErrBusy when a turn is
 // running. Cancelling ctx is the same as Cancel.
 func (s *Session) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
+	for {
+		end, err := s.turn(ctx, in)
+		if err != nil {
+			return "", err
+		}
+		s.afterTurn(end)
+		next, more := s.Next()
+		if !more || ctx.Err() != nil {
+			return end.Reason, nil
+		}
+		in = next
+	}
+}
+
+func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return "", err
+		return event.End{}, err
 	}
 	defer done()
-	system, cfg := s.cfg.Turn()
+	cfg, turn := s.prepare()
+	turn.Input = in
+	return agent.Run(ctx, cfg, turn), nil
+}
+
+// afterTurn pauses the queue after an end that a person should look at.
+func (s *Session) afterTurn(end event.End) {
 	s.mu.Lock()
-	history, known := s.history, s.known
-	s.mu.Unlock()
-	cfg.Emit, cfg.Gate = s.emit, s.cfg.Gate
-	end := agent.Run(ctx, cfg, agent.Turn{
-		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: history, Known: known, Input: in,
-	})
-	return end.Reason, nil
+	defer s.mu.Unlock()
+	stop := end.Reason != event.Complete && end.Reason != event.Blocked && !s.skipped
+	if len(s.queue.pending) > 0 && (stop || s.cfg.PauseAfterTurn) {
+		s.queue.paused = true
+	}
+	s.skipped = false
+}
+
+// prepare is what a turn, or a compaction, runs with.
+func (s *Session) prepare() (agent.Config, agent.Turn) {
+	system, cfg := s.cfg.Turn()
+	cfg.Emit, cfg.Gate, cfg.Steer = s.emit, s.cfg.Gate, s.steering
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cfg, agent.Turn{
+		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: s.history, Known: s.known,
+	}
+}
+
+// Compact shortens the history now. It returns ErrBusy during a turn.
+func (s *Session) Compact(ctx context.Context) error {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	cfg, turn := s.prepare()
+	return agent.Compact(ctx, cfg, turn)
 }
 
 func (s *Session) begin(ctx context.Context) (context.Context, func(), error) {
@@ -191,11 +246,18 @@ func (s *Session) begin(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Cancel stops the running turn, if there is one. It does not wait for its end.
-func (s *Session) Cancel() {
+// Cancel stops the running turn, if there is one, and pauses the queue. It does not
+// wait for the turn's end.
+func (s *Session) Cancel() { s.stop(false) }
+
+// Skip stops the running turn and goes on with the queue.
+func (s *Session) Skip() { s.stop(true) }
+
+func (s *Session) stop(goOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil {
+		s.skipped = goOn
 		s.cancel()
 	}
 }
@@ -214,6 +276,10 @@ func (s *Session) Emit(e event.Event) { s.emit(e) }
 func (s *Session) emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.emitLocked(e)
+}
+
+func (s *Session) emitLocked(e event.Event) {
 	e.Time = s.cfg.Now()
 	if e.Kind.Live() {
 		e.Seq = s.seq
@@ -239,6 +305,7 @@ func (s *Session) fold(e event.Event) {
 		s.known = agent.Known{Tokens: e.Reply.Usage.PromptTokens, Messages: len(s.history)}
 	}
 	s.history = event.Append(s.history, e)
+	s.queue.fold(e)
 }
 
 // store hands the event to the kernel. When that fails the session goes on in
