@@ -66,7 +66,7 @@ func sizeHint(r chat.Request) int {
 		n += len(t.Schema) + len(t.Description) + 128
 	}
 	for _, m := range r.Messages {
-		n += len(m.Content) + len(m.Content)/16 + len(m.Thinking) + 64
+		n += len(m.Content) + len(m.Content)/8 + len(m.Thinking) + 64
 		for _, c := range m.Calls {
 			n += len(c.Args) + 128
 		}
@@ -209,10 +209,11 @@ func appendObject(b []byte, args json.RawMessage) []byte {
 		if json.Unmarshal(text, &inner) != nil {
 			break
 		}
-		if t := bytes.TrimSpace([]byte(inner)); len(t) == 0 || t[0] != '{' && t[0] != '"' {
+		within := bytes.TrimSpace([]byte(inner))
+		if len(within) > 0 && within[0] != '{' && within[0] != '"' {
 			break
 		}
-		text = bytes.TrimSpace([]byte(inner))
+		text = within
 	}
 	b = appendString(append(b, `{"`+unparsedKey+`":`...), string(text))
 	return append(b, '}')
@@ -228,6 +229,10 @@ func appendString(b []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError && n == 1 {
@@ -237,26 +242,24 @@ func appendString(b []byte, s string) []byte {
 			i += n
 			continue
 		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
 		b = append(b, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, `\n`...)
-		case '\r':
-			b = append(b, `\r`...)
-		case '\t':
-			b = append(b, `\t`...)
-		default:
-			b = append(b, `\u00`...)
-			b = append(b, hex[c>>4], hex[c&15])
-		}
+		b = appendEscape(b, c)
 		i++
 		start = i
 	}
 	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	}
+	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }

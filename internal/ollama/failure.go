@@ -65,6 +65,7 @@ var known = []struct {
 	{"model is required", chat.MissingModel},
 	{"invalid model name", chat.MissingModel},
 	{"try pulling it first", chat.MissingModel},
+	{"pull model manifest: file does not exist", chat.MissingModel},
 	{"unauthorized", chat.Unauthorised},
 }
 
@@ -201,13 +202,12 @@ func (c *Client) silence(what string, limit time.Duration) error {
 func (c *Client) connectionFailure(err error) error {
 	e := &chat.Error{Kind: chat.Unreachable, Cause: err}
 	var (
-		op    *net.OpError
-		dns   *net.DNSError
-		cert  *tls.CertificateVerificationError
-		plain tls.RecordHeaderError
+		op   *net.OpError
+		dns  *net.DNSError
+		cert *tls.CertificateVerificationError
 	)
 	switch {
-	case errors.As(err, &plain):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Text = "the server at " + c.BaseURL() + " does not speak https"
 		e.Hint = "name it as http://…"
 		return e

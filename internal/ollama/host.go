@@ -44,16 +44,25 @@ func parseHost(text string) (*url.URL, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	if addr, err := netip.ParseAddr(host); err == nil {
+	path, err := url.PathUnescape(strings.Trim(path, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("read host %q: %w", text, err)
+	}
+	if addr, err := netip.ParseAddr(strings.Replace(host, "%25", "%", 1)); err == nil && !strings.ContainsFunc(addr.Zone(), notInName) {
 		host = dialAddress(addr)
-	} else if strings.ContainsAny(host, ":[]%") {
+	} else if strings.ContainsFunc(host, notInName) {
 		return nil, fmt.Errorf("read host %q: %q is no address", text, host)
 	}
 	u := &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
-	if path = strings.Trim(path, "/"); path != "" {
+	if path != "" {
 		u.Path = "/" + path
 	}
 	return u, nil
+}
+
+// notInName reports characters that no host name has; names in other scripts pass.
+func notInName(r rune) bool {
+	return r < 0x80 && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
 }
 
 // splitPort separates the port, if any, from a host that may be an IPv6 address

@@ -35,10 +35,25 @@ func (c *Client) Pull(ctx context.Context, name string, progress func(PullProgre
 		var e *chat.Error
 		broken := errors.As(err, &e) && e.Kind == chat.BrokenStream
 		if !broken || resumed == pullResumes || p.completed() <= before {
-			return err
+			return pullFailure(err)
 		}
 		c.debug("retry", "resume pull: "+e.Text)
 	}
+}
+
+// pullFailure gives an error the hint that fits a download.
+func pullFailure(err error) error {
+	var e *chat.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Kind {
+	case chat.MissingModel:
+		e.Hint = "check the name of the model"
+	case chat.ServerFailure, chat.BrokenStream:
+		e.Hint = "check the server's network and disk; another pull goes on where this one stopped"
+	}
+	return err
 }
 
 // puller keeps the parts of a download over its replays.
@@ -107,11 +122,7 @@ func (p *puller) line(q call, line []byte) (done bool, err error) {
 		return false, c.streamFailure(q, &streamError{bad: line, cause: err})
 	}
 	if text := errorText(r.Error); text != "" && text != "null" {
-		e := c.apiError(0, text, "")
-		if e.Kind == chat.ServerFailure {
-			e.Hint = "check the name and the server's network; a repeated pull goes on where this one stopped"
-		}
-		return false, e
+		return false, c.apiError(0, text, p.name)
 	}
 	if r.Digest != "" {
 		if p.parts == nil {

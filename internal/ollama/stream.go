@@ -96,6 +96,7 @@ type decoder struct {
 	records int // that were chat records
 	shown   int // calls that a delta told of
 	size    int // bytes of text and arguments
+	limit   int // of size
 	reply   chat.Reply
 }
 
@@ -112,7 +113,7 @@ func newDecoder(emit func(chat.Delta), taken map[string]bool, newID func() strin
 	if emit == nil {
 		emit = func(chat.Delta) {}
 	}
-	return &decoder{split: newSplitter(), emit: emit, calls: collector{taken: taken, newID: newID}}
+	return &decoder{split: newSplitter(), limit: maxReply, emit: emit, calls: collector{taken: taken, newID: newID}}
 }
 
 // run reads records until the one that says done, or a clean end without it. The
@@ -142,6 +143,9 @@ func (d *decoder) run(r io.Reader, seen func([]byte)) error {
 
 // line takes one record.
 func (d *decoder) line(line []byte) error {
+	if content, thinking, ok := quickText(line); ok {
+		return d.text(content, thinking)
+	}
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
 		return &streamError{bad: bytes.Clone(line), cause: err}
@@ -151,23 +155,29 @@ func (d *decoder) line(line []byte) error {
 			return &streamError{server: text}
 		}
 	}
-	if r.Message.Role != "" || r.Message.Content != "" || r.Done {
-		d.records++
-	}
-	d.size += len(r.Message.Content) + len(r.Message.Thinking)
 	for _, c := range r.Message.ToolCalls {
 		d.size += len(c.Function.Name) + len(c.Function.Arguments)
 	}
-	if d.size > maxReply {
-		return &streamError{cause: errTooLong}
-	}
-	d.split.think(r.Message.Thinking)
-	content, thinking := d.split.feed(r.Message.Content)
 	d.calls.add(r.Message.ToolCalls, r.Done)
-	d.show(content, r.Message.Thinking+thinking)
 	if r.Done {
 		d.reply.Done, d.reply.DoneReason, d.reply.Usage = true, r.DoneReason, r.usage()
 	}
+	if r.Message.Role == "" && r.Message.Content == "" && !r.Done {
+		return nil // valid JSON, but nothing of a chat
+	}
+	return d.text(r.Message.Content, r.Message.Thinking)
+}
+
+// text takes the text of a record.
+func (d *decoder) text(content, thinking string) error {
+	d.records++
+	if d.size += len(content) + len(thinking); d.size > d.limit {
+		d.reply.Done = false
+		return &streamError{cause: errTooLong}
+	}
+	d.split.think(thinking)
+	shown, inline := d.split.feed(content)
+	d.show(shown, thinking+inline)
 	return nil
 }
 

@@ -15,7 +15,8 @@ var thinkTags = [...]struct{ open, close string }{
 //
 // The text may come in any pieces; the result is the same.
 type splitter struct {
-	content, thinking strings.Builder
+	content, thinking       strings.Builder
+	newContent, newThinking string // what was added and not shown yet
 
 	plain    bool   // the server separates thinking itself
 	held     string // what may be the beginning of a tag
@@ -48,10 +49,9 @@ func (s *splitter) think(text string) {
 // feed adds visible text and returns what can be shown of it.
 func (s *splitter) feed(text string) (content, thinking string) {
 	if s.plain && s.closing == "" && s.held == "" {
-		s.content.WriteString(text)
-		return text, ""
+		s.visible(text)
+		return s.news()
 	}
-	c0, t0 := s.content.Len(), s.thinking.Len()
 	text, s.held = s.held+text, ""
 	for text != "" {
 		if s.closing != "" {
@@ -60,7 +60,7 @@ func (s *splitter) feed(text string) (content, thinking string) {
 			text = s.inText(text)
 		}
 	}
-	return tail(&s.content, c0), tail(&s.thinking, t0)
+	return s.news()
 }
 
 // end releases what was held back and returns what can be shown of it.
@@ -69,13 +69,30 @@ func (s *splitter) end() (content, thinking string) {
 	s.held = ""
 	switch {
 	case s.closing != "":
-		s.thinking.WriteString(held)
-		return "", held
+		s.thought(held)
+		return s.news()
 	case s.skip && s.opened:
 		held = strings.TrimLeft(held, blanks)
 	}
-	s.content.WriteString(held)
-	return held, ""
+	s.visible(held)
+	return s.news()
+}
+
+func (s *splitter) visible(text string) {
+	s.content.WriteString(text)
+	s.newContent += text
+}
+
+func (s *splitter) thought(text string) {
+	s.thinking.WriteString(text)
+	s.newThinking += text
+}
+
+// news returns what was added since the last call.
+func (s *splitter) news() (content, thinking string) {
+	content, thinking = s.newContent, s.newThinking
+	s.newContent, s.newThinking = "", ""
+	return content, thinking
 }
 
 // texts returns the two parts of everything that was fed.
@@ -88,15 +105,6 @@ func (s *splitter) texts() (content, thinking string) {
 
 const blanks = " \t\r\n"
 
-// tail returns what was added since the builder had length n; a builder that became
-// shorter added nothing.
-func tail(b *strings.Builder, n int) string {
-	if b.Len() <= n {
-		return ""
-	}
-	return b.String()[n:]
-}
-
 // inBlock consumes text of a thinking block and returns the rest.
 func (s *splitter) inBlock(text string) string {
 	if s.skip {
@@ -107,13 +115,13 @@ func (s *splitter) inBlock(text string) string {
 		s.skip = false
 	}
 	if i := strings.Index(text, s.closing); i >= 0 {
-		s.thinking.WriteString(text[:i])
+		s.thought(text[:i])
 		text = text[i+len(s.closing):]
 		s.closing, s.skip, s.line = "", true, linePrefix{}
 		return text
 	}
 	n := len(text) - partial(text, s.closing)
-	s.thinking.WriteString(text[:n])
+	s.thought(text[:n])
 	s.held = text[n:]
 	return ""
 }
@@ -149,7 +157,7 @@ func (s *splitter) inText(text string) string {
 		}
 		s.see(text[i])
 	}
-	s.content.WriteString(text)
+	s.visible(text)
 	return ""
 }
 
@@ -159,15 +167,15 @@ func (s *splitter) tag(text string, i int) (rest string, done bool) {
 	at := text[i:]
 	if s.line.blank() {
 		if open, closing := openTag(at); open != "" {
-			s.content.WriteString(text[:i])
+			s.visible(text[:i])
 			s.closing, s.opened, s.skip = closing, true, true
 			if s.thinking.Len() > 0 {
-				s.thinking.WriteByte('\n')
+				s.thought("\n")
 			}
 			return at[len(open):], true
 		}
 		if mayOpen(at) {
-			s.content.WriteString(text[:i])
+			s.visible(text[:i])
 			s.held = at
 			return "", true
 		}
@@ -185,13 +193,13 @@ func (s *splitter) tag(text string, i int) (rest string, done bool) {
 			if !s.line.blank() && after[0] != '\n' {
 				return "", false
 			}
-			s.content.WriteString(text[:i])
+			s.visible(text[:i])
 			s.takeBack()
 			return at[len(t.close):], true
 		case !strings.HasPrefix(t.close, at):
 			continue
 		}
-		s.content.WriteString(text[:i])
+		s.visible(text[:i])
 		s.held = at
 		return "", true
 	}
@@ -223,6 +231,8 @@ func (s *splitter) takeBack() {
 	text := strings.TrimSpace(s.content.String())
 	s.content.Reset()
 	s.thinking.WriteString(text)
+	// What was shown before was shown as text; the rest is shown as thinking.
+	s.newThinking, s.newContent = s.newThinking+s.newContent, ""
 	s.opened, s.skip, s.line = true, true, linePrefix{}
 }
 
