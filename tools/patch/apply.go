@@ -29,7 +29,7 @@ func wrong(at int, format string, args ...any) error {
 func apply(content []byte, hunks []hunk, hide bool) ([]byte, error) {
 	data := content
 	var mark []byte
-	if rest, ok := bytes.CutPrefix(content, []byte(bom)); ok {
+	if rest, ok := bytes.CutPrefix(content, []byte(bom)); ok && len(rest) > 0 {
 		mark, data = content[:len(bom)], rest
 		hunks = withoutBOM(hunks)
 	}

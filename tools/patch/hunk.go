@@ -41,7 +41,7 @@ func (h *hunk) header(text string) {
 		}
 		return
 	}
-	head := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text[2:]), "@@"))
+	head := strings.TrimLeft(strings.TrimRight(text[2:], "@ \t"), " \t")
 	if head != "" && head != "..." && head != "…" {
 		h.heads = append(h.heads, head)
 	}
@@ -117,7 +117,7 @@ func (r *reader) nextFile(h hunk) bool {
 	if !r.pair(r.at) {
 		return false
 	}
-	if name := r.lines[r.at][4:]; strings.HasPrefix(name, "a/") || strings.HasPrefix(name, devNull) || strings.HasPrefix(name, `"a/`) {
+	if prefixed(r.lines[r.at][4:], 'a') && prefixed(r.lines[r.at+1][4:], 'b') {
 		return true
 	}
 	after := r.at + 2
@@ -130,6 +130,13 @@ func (r *reader) nextFile(h hunk) bool {
 	oldLeft := h.old - h.count(' ') - h.count('-')
 	newLeft := h.new - h.count(' ') - h.count('+')
 	return oldLeft != 1 || newLeft != 1
+}
+
+// prefixed reports that a header's name is surely one: it begins with the prefix
+// that git gives it, or is no file.
+func prefixed(name string, letter byte) bool {
+	name = strings.TrimPrefix(name, `"`)
+	return strings.HasPrefix(name, string(letter)+"/") || strings.HasPrefix(name, devNull)
 }
 
 // dropSoft drops the empty lines at the end that the counts do not ask for.
