@@ -331,6 +331,7 @@ func TestO18O20CallsAreCollectedOnce(t *testing.T) {
 		{"O20 again without ids", record(false, one("", "f", a)) + ok + record(true, one("", "f", a)), []chat.ToolCall{call1("zcall_1", "f", a)}},
 		{"O20 again with keys in another order", record(false, one("c1", "f", `{"a":1,"b":2}`)) + record(true, one("c1", "f", `{"b":2,"a":1}`)), []chat.ToolCall{call1("c1", "f", `{"a":1,"b":2}`)}},
 		{"both again in the last record", record(false, one("", "f", a)) + record(false, one("", "f", b)) + record(true, one("", "f", a)+","+one("", "f", b)), []chat.ToolCall{call1("zcall_1", "f", a), call1("zcall_2", "f", b)}},
+		{"a second one like it in the last record", record(false, one("", "f", a)) + record(true, one("", "f", a)+","+one("", "f", a)), []chat.ToolCall{call1("zcall_1", "f", a), call1("zcall_2", "f", a)}},
 		{"another call in the last record", record(false, one("c1", "f", a)) + record(true, one("c2", "f", b)), []chat.ToolCall{call1("c1", "f", a), call1("c2", "f", b)}},
 		{"same call again in mid-stream with its id", record(false, one("c1", "f", a)) + record(false, one("c1", "f", a)) + record(true, ""), []chat.ToolCall{call1("c1", "f", a)}},
 		{"O18 two calls without ids", record(false, one("", "f", a)+","+one("", "f", b)) + record(true, ""), []chat.ToolCall{call1("zcall_1", "f", a), call1("zcall_2", "f", b)}},

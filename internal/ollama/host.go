@@ -17,21 +17,9 @@ func parseHost(text string) (*url.URL, error) {
 	if strings.ContainsAny(s, "@?#\\ \t\r\n") {
 		return nil, fmt.Errorf("read host: expected [http[s]://]host[:port][/path] without user, query or blanks")
 	}
-	scheme, rest, ok := strings.Cut(s, "://")
-	scheme = strings.ToLower(scheme)
-	port := "11434"
-	switch {
-	case !ok:
-		scheme, rest = "http", s
-		if s == "ollama.com" { // as Ollama has it
-			scheme, rest = "https", "ollama.com:443"
-		}
-	case scheme == "http":
-		port = "80"
-	case scheme == "https":
-		port = "443"
-	default:
-		return nil, fmt.Errorf("read host %q: scheme %q is neither http nor https", text, scheme)
+	scheme, rest, port, err := splitScheme(s)
+	if err != nil {
+		return nil, err
 	}
 	rest, path, _ := strings.Cut(rest, "/")
 	host, explicit := splitPort(rest)
@@ -58,6 +46,22 @@ func parseHost(text string) (*url.URL, error) {
 		u.Path = "/" + path
 	}
 	return u, nil
+}
+
+// splitScheme separates the scheme and tells the port that goes with it.
+func splitScheme(s string) (scheme, rest, port string, err error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	switch scheme = strings.ToLower(scheme); {
+	case !ok && s == "ollama.com": // as Ollama has it
+		return "https", s, "443", nil
+	case !ok:
+		return "http", s, "11434", nil
+	case scheme == "http":
+		return scheme, rest, "80", nil
+	case scheme == "https":
+		return scheme, rest, "443", nil
+	}
+	return "", "", "", fmt.Errorf("read host %q: scheme %q is neither http nor https", s, scheme)
 }
 
 // notInName reports characters that no host name has; names in other scripts pass.

@@ -19,13 +19,14 @@ const (
 // errTooLong is the failure of a record or a reply without a reasonable end.
 var errTooLong = errors.New("longer than 64 MiB")
 
-// lines reads records that are each one line, of any length up to maxLine.
+// lines reads records that are each one line, of any length up to a limit.
 type lines struct {
-	r   *bufio.Reader
-	buf []byte
+	r     *bufio.Reader
+	buf   []byte
+	limit int // bytes of one line
 }
 
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 32<<10)} }
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 32<<10), limit: maxLine} }
 
 // next returns the next line without its end; empty lines are left out. It is valid
 // until the next call. cut says that the text ended without a line end. The error
@@ -50,7 +51,7 @@ func (l *lines) read() ([]byte, error) {
 	}
 	l.buf = l.buf[:0]
 	for err == bufio.ErrBufferFull {
-		if len(l.buf)+len(part) > maxLine {
+		if len(l.buf)+len(part) > l.limit {
 			return nil, errTooLong
 		}
 		l.buf = append(l.buf, part...)

@@ -70,9 +70,12 @@ func (endless) Read(b []byte) (int, error) {
 }
 
 func TestEndlessLineIsAnError(t *testing.T) {
-	d := newDecoder(nil, map[string]bool{}, nil)
-	var bad *streamError
-	if err := d.run(endless{}, func([]byte) {}); !errors.As(err, &bad) || bad.cause != errTooLong {
+	in := newLines(endless{})
+	if in.limit != 64<<20 {
+		t.Errorf("limit %d", in.limit)
+	}
+	in.limit = 1 << 20
+	if _, _, err := in.next(); err != errTooLong {
 		t.Errorf("got %v", err)
 	}
 }
