@@ -143,8 +143,8 @@ func TestEveryRune(t *testing.T) {
 		if bad, ok := firstUnsafe(Safe(in), false); !ok {
 			t.Fatalf("Safe(%q) leaves %U", in, bad)
 		}
-		if bad, ok := firstUnsafe(Line(in), true); !ok {
-			t.Fatalf("Line(%q) leaves %U", in, bad)
+		if bad, ok := firstUnsafe(Line(string(r)), true); !ok {
+			t.Fatalf("Line(%q) leaves %U", string(r), bad)
 		}
 	}
 }
