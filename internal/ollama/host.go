@@ -32,8 +32,7 @@ func parseHost(text string) (*url.URL, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	path, err := url.PathUnescape(strings.Trim(path, "/"))
-	if err != nil {
+	if path, err = url.PathUnescape(strings.Trim(path, "/")); err != nil {
 		return nil, fmt.Errorf("read host %q: %w", text, err)
 	}
 	if addr, err := netip.ParseAddr(strings.Replace(host, "%25", "%", 1)); err == nil && !strings.ContainsFunc(addr.Zone(), notInName) {
@@ -77,7 +76,7 @@ func splitPort(s string) (host, port string) {
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"), ""
 }
-
+// dialAddress is the address to dial for one that may be an address to listen on.
 func dialAddress(a netip.Addr) string {
 	switch {
 	case !a.IsUnspecified():
