@@ -76,6 +76,7 @@ func splitPort(s string) (host, port string) {
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"), ""
 }
+
 // dialAddress is the address to dial for one that may be an address to listen on.
 func dialAddress(a netip.Addr) string {
 	switch {
