@@ -10,10 +10,11 @@ import (
 type finder struct {
 	*query
 	auto *automaton // nil when the query is plain or has no program
+	at   []int      // where each needle is next; -1 when that is not known
 }
 
 func newFinder(q *query) *finder {
-	f := &finder{query: q}
+	f := &finder{query: q, at: make([]int, len(q.needles))}
 	if !q.plain && q.program != nil {
 		f.auto = newAutomaton(q.program)
 	}
@@ -43,11 +44,18 @@ func lineAt(buf []byte, i int) line {
 	return l
 }
 
+// begin makes the finder ready for another buffer.
+func (f *finder) begin() {
+	for i := range f.at {
+		f.at[i] = -1
+	}
+}
+
 // next returns the first matching line that begins at or after from, where a line
-// begins.
+// begins. Within a buffer from only grows.
 func (f *finder) next(buf []byte, from int) (line, bool) {
 	switch {
-	case f.needle != nil:
+	case len(f.needles) > 0:
 		return f.byNeedle(buf, from)
 	case f.auto != nil && !f.auto.worn() && bytes.IndexByte(buf[from:], '\r') < 0:
 		return f.byAutomaton(buf, from)
@@ -57,7 +65,7 @@ func (f *finder) next(buf []byte, from int) (line, bool) {
 
 func (f *finder) byNeedle(buf []byte, from int) (line, bool) {
 	for from < len(buf) {
-		at := f.needle.index(buf, from)
+		at := f.needleAt(buf, from)
 		if at < 0 {
 			break
 		}
@@ -71,6 +79,26 @@ func (f *finder) byNeedle(buf []byte, from int) (line, bool) {
 		from = l.next
 	}
 	return line{}, false
+}
+
+// needleAt returns where the first needle is at or after from, or -1.
+func (f *finder) needleAt(buf []byte, from int) int {
+	if len(f.needles) == 1 {
+		return f.needles[0].index(buf, from)
+	}
+	first := len(buf)
+	for i := range f.needles {
+		if f.at[i] < from {
+			if f.at[i] = f.needles[i].index(buf, from); f.at[i] < 0 {
+				f.at[i] = len(buf)
+			}
+		}
+		first = min(first, f.at[i])
+	}
+	if first == len(buf) {
+		return -1
+	}
+	return first
 }
 
 func (f *finder) byAutomaton(buf []byte, from int) (line, bool) {

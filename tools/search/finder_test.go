@@ -24,6 +24,7 @@ func wantLines(re *regexp.Regexp, text string) []string {
 func foundLines(q *query, text string) []string {
 	f, buf := newFinder(q), []byte(text)
 	var out []string
+	f.begin()
 	for from := 0; ; {
 		l, ok := f.next(buf, from)
 		if !ok {
@@ -39,7 +40,7 @@ func TestFinder(t *testing.T) {
 	for _, pattern := range []string{
 		`main`, `foo|word`, `^func`, `\bb\b`, `\Bo\B`, `^$`, `bar$`, `(?i)ERROR`, `(?i)error|WORD`, `x\.y\(`, `^.{4}$`, `[^a-z]$`, `.`, `x*`, `\w+\s+\w+\s+`,
 		`é`, `[é]rr`, `(?i)НЕТ`, `\p{Cyrillic}+ \p{Cyrillic}`, `^[^a]* raw`, `(?i)k`, `(?i)st`, `last$`, `^last`, `\S$`, `(a|b).*c`, `e(r)+or`, `\d`, `^\t`, `[\x80-\x{10ffff}]`,
-		`(?s)a.b`, `^a|t$`, `\Afunc`, `d\z`, `o{2}`, `(?:ro){0,3}r`, `^.* $`,
+		`(?s)a.b`, `^a|t$`, `\Afunc`, `d\z`, `o{2}`, `(?:ro){0,3}r`, `func|word|last`, `main\(|Error`, "last\nfoo :=\nraw", `^.* $`,
 	} {
 		t.Run(pattern, func(t *testing.T) {
 			q, err := parseQuery(pattern, false)
@@ -69,7 +70,7 @@ func TestWornAutomaton(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var text strings.Builder
 	want := 0
-	for range 12000 {
+	for range 30000 {
 		line := make([]byte, 40)
 		for i := range line {
 			line[i] = "ab"[r.IntN(2)]
@@ -98,8 +99,15 @@ func TestNeedle(t *testing.T) {
 	if got := n.index(text, len(text)-5); got != -1 {
 		t.Errorf("index near the end = %d, want -1", got)
 	}
-	if newNeedle("e") != nil {
-		t.Error("a single frequent letter is a needle")
+	for _, tt := range []struct {
+		query string
+		want  int
+	}{{"e", 0}, {"timeout", 1}, {"timeout|retry_x", 2}, {"(foo_|bar_x)+baz", 1}, {"(?i)timeout", 0}, {"x|timeout", 0}, {"a(_limit_|_offset_)?b", 0}} {
+		q, err := parseQuery(tt.query, false)
+		must(t, err)
+		if len(q.needles) != tt.want {
+			t.Errorf("query %q has %d needles, want %d", tt.query, len(q.needles), tt.want)
+		}
 	}
 }
 

@@ -7,32 +7,59 @@ import (
 	"unicode/utf8"
 )
 
-// requiredText returns the text, found to be the rarest, that every match of re
-// holds, or "".
-func requiredText(re *syntax.Regexp) string {
+// maxNeedles bounds the texts that are looked for one by one before a query is left
+// to the automaton.
+const maxNeedles = 6
+
+// requiredTexts returns texts of which every match of re holds at least one, found
+// to be the rarest such set, or nothing.
+func requiredTexts(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
 		text := string(re.Rune)
 		if re.Flags&syntax.FoldCase != 0 && !caseless(re.Rune) || strings.ContainsRune(text, utf8.RuneError) {
-			return ""
+			return nil
 		}
-		return text
+		return []string{text}
 	case syntax.OpConcat:
-		best := ""
+		var best []string
 		for _, sub := range re.Sub {
-			if text := requiredText(sub); rarity(text) > rarity(best) {
-				best = text
+			if texts := requiredTexts(sub); worth(texts) > worth(best) {
+				best = texts
 			}
 		}
 		return best
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range re.Sub {
+			texts := requiredTexts(sub)
+			if texts == nil || len(all)+len(texts) > maxNeedles {
+				return nil
+			}
+			all = append(all, texts...)
+		}
+		return all
 	case syntax.OpCapture, syntax.OpPlus:
-		return requiredText(re.Sub[0])
+		return requiredTexts(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return requiredText(re.Sub[0])
+			return requiredTexts(re.Sub[0])
 		}
 	}
-	return ""
+	return nil
+}
+
+// worth estimates how much a set of texts narrows a search: by its most frequent
+// one, less what each further one costs.
+func worth(texts []string) int {
+	if len(texts) == 0 {
+		return 0
+	}
+	least := rarity(texts[0])
+	for _, text := range texts[1:] {
+		least = min(least, rarity(text))
+	}
+	return least - 30*(len(texts)-1)
 }
 
 // caseless reports whether letter case makes no difference to any of the runes.
@@ -66,8 +93,8 @@ func rarity(text string) int {
 	return sum
 }
 
-// leastRarity is what a text must reach so that looking for it first pays.
-const leastRarity = 160
+// leastWorth is what a set of texts must reach so that looking for it first pays.
+const leastWorth = 160
 
 // needle finds a text by the rarest of its bytes.
 type needle struct {
@@ -75,12 +102,20 @@ type needle struct {
 	rare int // index of the rarest byte
 }
 
-// newNeedle returns nil for a text that occurs everywhere.
-func newNeedle(text string) *needle {
-	if rarity(text) < leastRarity {
+// newNeedles returns nil for texts that occur everywhere.
+func newNeedles(texts []string) []needle {
+	if worth(texts) < leastWorth {
 		return nil
 	}
-	n := &needle{text: []byte(text)}
+	needles := make([]needle, len(texts))
+	for i, text := range texts {
+		needles[i] = newNeedle(text)
+	}
+	return needles
+}
+
+func newNeedle(text string) needle {
+	n := needle{text: []byte(text)}
 	for i := range n.text {
 		if commonness(n.text[i]) < commonness(n.text[n.rare]) {
 			n.rare = i

@@ -17,9 +17,10 @@ const (
 // query is a compiled search. It does not change and may be shared.
 type query struct {
 	re *regexp.Regexp
-	// needle occurs in every line that matches; nil when there is no such text.
-	needle *needle
-	// plain means that a line matches when it holds the needle.
+	// needles are texts of which every line that matches holds at least one; empty
+	// when there are no such texts.
+	needles []needle
+	// plain means that a line matches when it holds the one needle.
 	plain bool
 	// program is re as an automaton over bytes; nil when it would be too large.
 	program *program
@@ -79,8 +80,8 @@ func compileQuery(pattern string, plain bool) (*query, error) {
 	if err != nil {
 		return nil, patternError(pattern, err)
 	}
-	q := &query{re: re, needle: newNeedle(requiredText(tree))}
-	q.plain = plain && q.needle != nil
+	q := &query{re: re, needles: newNeedles(requiredTexts(tree))}
+	q.plain = plain && len(q.needles) == 1
 	if !q.plain {
 		q.program = compileProgram(tree)
 	}

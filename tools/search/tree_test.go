@@ -75,3 +75,5 @@ func sourceText(r *rand.Rand, words []string) []byte {
 	}
 	return b.Bytes()
 }
+
+func splitLines(text string) []string { return strings.Split(text, "\n") }
