@@ -84,8 +84,8 @@ func (a *approval) scrollTo(top int) {
 	}
 }
 
-// key takes a key that came at the given time, alone or as one of several at once.
-// Keys that come together are a paste, a reply of the terminal that came apart, or
+// key takes a key that came at the given time; alone says that its byte was all that
+// the terminal sent. Keys that come together are a paste, a reply of the terminal that came apart, or
 // typed ahead: they scroll, and never allow anything.
 func (a *approval) key(k key, at time.Time, alone bool) decision {
 	if at.Before(a.from) {

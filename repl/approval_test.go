@@ -19,7 +19,7 @@ func tap(a *approval, at time.Time, s string) decision {
 	keys := d.feed([]byte(s))
 	keys = append(keys, d.expire()...)
 	for _, k := range keys {
-		if got := a.key(k, at, len(keys) == 1); got != undecided {
+		if got := a.key(k, at, len(s) == 1); got != undecided {
 			return got
 		}
 	}

@@ -21,10 +21,11 @@ type screen struct {
 	size func() (cols, rows int)
 	err  error // of the last failed write
 
-	buf  []byte
-	hold bool
-	held []byte // of the open line, not on the screen
-	open []byte // of the open line, on the screen, without styles
+	buf     []byte
+	hold    bool
+	held    []byte // of the open line, not on the screen
+	open    []byte // of the open line, on the screen, without styles
+	printed int    // how often something was
 	// below is set when the cursor went to the row after an open line that fills
 	// its last row: the line goes on there.
 	below bool
@@ -57,6 +58,7 @@ func (r region) equal(o region) bool {
 
 // print adds safe text, styled, to what scrolls.
 func (s *screen) print(text string) {
+	s.printed++
 	switch {
 	case text == "":
 	case s.away:
@@ -266,4 +268,11 @@ func (s *screen) clear() {
 	s.erase()
 	s.buf = append(s.buf, "\x1b[H\x1b[2J"...)
 	s.lostLine()
+}
+
+// touch has the region drawn again, since the size changed.
+func (s *screen) touch() {
+	if s.drawn && !s.away {
+		s.erase()
+	}
 }
