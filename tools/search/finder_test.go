@@ -70,7 +70,7 @@ func TestWornAutomaton(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var text strings.Builder
 	want := 0
-	for range 30000 {
+	for range 25000 {
 		line := make([]byte, 40)
 		for i := range line {
 			line[i] = "ab"[r.IntN(2)]

@@ -145,9 +145,9 @@ func TestIgnoreLikeGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed, so there is nothing to compare with")
 	}
-	seeds := 25
+	seeds := 10
 	if testing.Short() {
-		seeds = 8
+		seeds = 3
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

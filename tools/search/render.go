@@ -153,6 +153,12 @@ func (j *job) choose(context int) (pages []*page, shown int) {
 			more = true
 		}
 	}
+	if shown == 0 {
+		h := hit{number: j.found.files[0].hits[0].number}
+		h.text = cutText(j.found.files[0].hits[0].text, 60)
+		pages[0].add(&h, 0, j.chars+len(h.text))
+		shown = 1
+	}
 	return slices.DeleteFunc(pages, func(p *page) bool { return p.hits == 0 }), shown
 }
 
@@ -196,10 +202,10 @@ func (p *page) write(b *strings.Builder) {
 		fmt.Fprintf(b, " (%d of %d)", p.hits, p.total)
 	}
 	b.WriteByte('\n')
-	last := 0
+	last, apart := 0, len(p.lines) > p.hits
 	for _, number := range slices.Sorted(maps.Keys(p.lines)) {
 		l := p.lines[number]
-		if last > 0 && number > last+1 {
+		if apart && last > 0 && number > last+1 {
 			b.WriteString("--\n")
 		}
 		mark := '-'

@@ -85,6 +85,7 @@ func (s *scanner) search(fd int, size int64, path string) {
 
 func (s *scanner) scan(fd int, size int64, f *fileHits) error {
 	lo, n := 0, 0 // buf[lo:n] is not searched yet; what is before is context
+	blank := 0    // buf[lo:blank] is known to hold no line feed
 	for first := true; !s.stop.Load(); first = false {
 		s.room(n, size)
 		got, err := read(fd, s.buf[n:])
@@ -99,7 +100,8 @@ func (s *scanner) scan(fd int, size int64, f *fileHits) error {
 		}
 		hi := n
 		if !end {
-			if hi = s.cut(lo, n); hi == lo && n < maxLine {
+			if hi = s.cut(lo, max(lo, blank), n); hi == lo && n < maxLine {
+				blank = n
 				continue
 			}
 			if hi == lo {
@@ -112,7 +114,7 @@ func (s *scanner) scan(fd int, size int64, f *fileHits) error {
 		}
 		keep := back(s.buf[:n], hi, s.job.context)
 		copy(s.buf, s.buf[keep:n])
-		lo, n = hi-keep, n-keep
+		lo, n, blank = hi-keep, n-keep, 0
 	}
 	return nil
 }
@@ -143,13 +145,14 @@ func (s *scanner) binary(head []byte) bool {
 }
 
 // cut returns the end of the lines in buf[lo:n] that can be searched now, with lines
-// left behind them for context, or lo when no line is complete.
-func (s *scanner) cut(lo, n int) int {
-	end := bytes.LastIndexByte(s.buf[lo:n], '\n') + 1
+// left behind them for context, or lo when no line is complete. There is no line
+// feed before from.
+func (s *scanner) cut(lo, from, n int) int {
+	end := bytes.LastIndexByte(s.buf[from:n], '\n') + 1
 	if end == 0 {
 		return lo
 	}
-	end += lo
+	end += from
 	if at := back(s.buf[:n], end, s.job.context); at > lo {
 		return at
 	}
