@@ -69,7 +69,9 @@ type Config struct {
 	MaxRounds     int           // rounds of one turn
 	MaxTime       time.Duration // of one turn
 	MaxResult     int           // bytes of one tool result that the model gets
+	MaxTokens     int           // of one turn: tokens written, and read for the first time
 	RequireFinish bool          // a reply without calls does not end the turn
+	OneCall       bool          // of several calls in a reply only the first runs
 	// IncompleteRetries bounds corrective requests in a row.
 	IncompleteRetries int
 	Loops             LoopLimits
@@ -120,12 +122,13 @@ type run struct {
 	setup   Setup
 	sum     event.End // facts as they are gathered
 
-	retries  int  // corrective requests in a row
-	nudged   bool // a call in prose was pointed out
-	withheld bool // a patch was rejected: blunt tools are withheld
-	loops    loopDetector
-	meter    meter
-	rearm    int // size in tokens below which compaction does not start again
+	retries    int  // corrective requests in a row
+	nudged     bool // a call in prose was pointed out
+	withheld   bool // a patch was rejected: blunt tools are withheld
+	loops      loopDetector
+	meter      meter
+	lastPrompt int // tokens of the request before, also of the turn before
+	rearm      int // size in tokens below which compaction does not start again
 }
 
 func newRun(cfg Config, t Turn) *run {
@@ -208,6 +211,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.setup.Notice != "" {
 		r.emit(event.Event{Kind: event.Warning, Text: r.setup.Notice})
 	}
+	r.lastPrompt = r.turn.Known.Tokens
 	r.meter = newMeter(r.turn.System, r.cfg.Tools.Specs(), r.turn.Known)
 	return nil
 }
@@ -218,6 +222,8 @@ func (r *run) limits(ctx context.Context) (event.End, bool) {
 		return r.stopped(ctx), true
 	case r.cfg.MaxRounds > 0 && r.sum.Rounds >= r.cfg.MaxRounds:
 		return event.End{Reason: event.Limited, Text: fmt.Sprintf("stopped after %d rounds (--max-rounds)", r.cfg.MaxRounds), Hint: "say \"go on\" to continue"}, true
+	case r.cfg.MaxTokens > 0 && r.sum.FreshTokens >= r.cfg.MaxTokens:
+		return event.End{Reason: event.Budget, Text: fmt.Sprintf("stopped: the budget of %d tokens is used", r.cfg.MaxTokens)}, true
 	}
 	return event.End{}, false
 }

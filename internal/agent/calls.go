@@ -26,7 +26,11 @@ func (r *run) batch(ctx context.Context, calls []chat.ToolCall) (event.End, bool
 			r.skip(calls[i:], "not executed: the turn was stopped")
 			return r.stopped(ctx), true
 		}
-		res := r.call(ctx, c, len(calls) == 1)
+		if i > 0 && r.cfg.OneCall {
+			r.skip(calls[i:], "not executed: call one tool for each reply")
+			break
+		}
+		res := r.call(ctx, c, len(calls) == 1 || r.cfg.OneCall)
 		results = append(results, res)
 		if res.Finish != nil {
 			finish = res.Finish

@@ -143,6 +143,8 @@ func (r *run) ownIDs(calls []chat.ToolCall) {
 }
 
 func (r *run) count(u chat.Usage) {
+	r.sum.FreshTokens += u.OutputTokens + max(0, u.PromptTokens-r.lastPrompt)
+	r.lastPrompt = u.PromptTokens
 	r.sum.PromptTokens = u.PromptTokens
 	r.sum.OutputTokens += u.OutputTokens
 	r.sum.Window = r.setup.Window

@@ -38,6 +38,7 @@ const (
 	Titled    Kind = "title"      // Text is the session's new title
 	Queued    Kind = "queued"     // Item is set: input waits for its time
 	Unqueued  Kind = "unqueued"   // Item is set: waiting input was dropped, or a command claimed
+	GoalState Kind = "goal"       // Goal is set: the goal as it is now
 	TurnEnd   Kind = "turn_end"   // End is set: the one end of a turn
 )
 
@@ -65,6 +66,17 @@ type Event struct {
 	// Item is the queued input that a Queued or Unqueued event is about, and on a
 	// User event the one that it consumed.
 	Item *Item `json:"item,omitempty"`
+	Goal *Goal `json:"goal,omitempty"`
+}
+
+// Goal is an objective that the session works on over several turns.
+type Goal struct {
+	Objective  string `json:"objective"`
+	State      string `json:"state"`           // active, verifying, paused, blocked, budget_limited, complete, none
+	Limit      int    `json:"limit,omitempty"` // tokens; 0 is none
+	Used       int    `json:"used,omitempty"`  // tokens of worker and verifier
+	Rejections int    `json:"rejections,omitempty"`
+	Reason     string `json:"reason,omitempty"` // why it is paused or blocked, or what the verifier said
 }
 
 // Mode says when queued input is taken.
@@ -189,6 +201,7 @@ const (
 	Errored   Reason = "error"     // the model or its server failed
 	Limited   Reason = "limit"     // --max-rounds or --max-time
 	Looped    Reason = "loop"      // the loop detector stopped it
+	Budget    Reason = "budget"    // the token budget of a goal is used
 )
 
 // End is the one end of a turn, with facts from what happened.
@@ -206,7 +219,9 @@ type End struct {
 	Unattended   int `json:"unattended,omitempty"`
 	PromptTokens int `json:"prompt_tokens,omitempty"` // of the last request
 	OutputTokens int `json:"output_tokens,omitempty"` // of the whole turn
-	Window       int `json:"window,omitempty"`        // 0 unknown
+	// FreshTokens are tokens written, and read for the first time, in the whole turn.
+	FreshTokens int `json:"fresh_tokens,omitempty"`
+	Window      int `json:"window,omitempty"` // 0 unknown
 }
 
 // Ran is a command that ran.

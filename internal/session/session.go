@@ -41,6 +41,7 @@ type Config struct {
 	Now  func() time.Time
 	// PauseAfterTurn pauses the queue after every turn.
 	PauseAfterTurn bool
+	Goals          GoalConfig
 	// NewTurnID returns an id that is unique in the session.
 	NewTurnID func() string
 }
@@ -60,6 +61,7 @@ type Session struct {
 	skipped  bool // the turn was stopped so that the queue goes on
 	question *question
 	queue    queue
+	goal     event.Goal
 }
 
 // Errors that callers may test for.
@@ -84,6 +86,9 @@ func New(cfg Config, past []event.Event) *Session {
 	}
 	s.announce()
 	s.settle(past)
+	if s.goal.State == goalActive || s.goal.State == goalVerifying {
+		s.setGoal(func(g *event.Goal) { g.State, g.Reason = goalPaused, "the program was started anew" })
+	}
 	return s
 }
 
@@ -157,6 +162,13 @@ func (s *Session) LastSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seq
+}
+
+// Known is what the server counted of the history last.
+func (s *Session) Known() agent.Known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
 }
 
 // History returns what the model would be sent, without the system prompt. The
@@ -299,6 +311,8 @@ func (s *Session) emitLocked(e event.Event) {
 // fold adds the event to the history, and notes what the server counted of it.
 func (s *Session) fold(e event.Event) {
 	switch {
+	case e.Kind == event.GoalState:
+		s.goal = *e.Goal
 	case e.Kind == event.Compacted:
 		s.known = agent.Known{}
 	case e.Kind == event.Reply && e.Reply.Usage.PromptTokens > 0:

@@ -104,6 +104,8 @@ func complete(e event.Event) bool {
 		return e.Answer != nil
 	case event.TurnEnd:
 		return e.End != nil
+	case event.GoalState:
+		return e.Goal != nil
 	case event.Queued, event.Unqueued:
 		return e.Item != nil
 	}
