@@ -1,0 +1,39 @@
+package config
+
+// nearest returns the name that word was most likely meant to be, or "".
+func nearest(word string, names []string) string {
+	if len(word) > 64 {
+		return "" // longer than any name of ours
+	}
+	best, at := "", len(word)/3+1
+	for _, name := range names {
+		if d := distance(word, name); d <= at && (best == "" || d < at) {
+			best, at = name, d
+		}
+	}
+	return best
+}
+
+// distance counts the bytes to insert, remove, replace or swap with a neighbour.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

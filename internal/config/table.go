@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// The sections of the table, in the order of help.
+const (
+	sectionInput    = "What to do"
+	sectionPlace    = "Where"
+	sectionModel    = "Model and server"
+	sectionCommands = "Commands and tools"
+	sectionContext  = "Context"
+	sectionLoop     = "Limits of a turn"
+	sectionGuidance = "Guidance"
+	sectionOutput   = "Terminal and diagnosis"
+)
+
+// Table returns every setting in the order of help. A new setting is one row.
+func Table() []Setting {
+	var table []Setting
+	for _, part := range []struct {
+		section string
+		rows    []Setting
+	}{
+		{sectionInput, inputRows()},
+		{sectionPlace, placeRows()},
+		{sectionModel, modelRows()},
+		{sectionCommands, commandRows()},
+		{sectionContext, contextRows()},
+		{sectionLoop, loopRows()},
+		{sectionGuidance, guidanceRows()},
+		{sectionOutput, outputRows()},
+	} {
+		for _, s := range part.rows {
+			table = append(table, s.named(part.section))
+		}
+	}
+	return table
+}
+
+const (
+	maxTokens  = 16_777_216 // above the window of every known model
+	maxBytes   = 16_777_216
+	maxSeconds = 604_800 // a week
+)
+
+func inputRows() []Setting {
+	return []Setting{
+		{Name: "prompt", Flag: "prompt", Short: "p", FlagOnly: true, Meaning: "do this one request, print the answer and end; - reads it from stdin"},
+		{Name: "resume", Flag: "resume", Arg: "ID", FlagOnly: true, Meaning: "go on with this session; without a known id, list them"},
+		{Name: "continue", Flag: "continue", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "go on with the newest session of this workspace and profile"},
+		{Name: "demo", Flag: "demo", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "show a scripted session on a sample project, without Ollama"},
+		{Name: "json", Flag: "json", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --prompt: print the events as JSON lines"},
+		{Name: "help", Flag: "help", Short: "h", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print this help and end"},
+		{Name: "version", Flag: "version", Short: "V", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print the version and end"},
+	}
+}
+
+func placeRows() []Setting {
+	return []Setting{
+		{Name: "workspace", Flag: "workspace", Short: "w", Kind: Path, Shown: "the current directory", Meaning: "the directory tree that the file tools may touch"},
+		{Name: "profile", Flag: "profile", Kind: Enum, Enum: []string{"coding", "sysadmin"}, Default: "coding", Meaning: "prompt and rules: coding, or sysadmin, where each command asks"},
+		{Name: "home", Key: "-", Kind: Path, Shown: "${XDG_CONFIG_HOME:-~/.config}/zcoder", Meaning: "directory of settings, sessions and records"},
+		{Name: "sessions-dir", Kind: Path, Shown: "$ZCODER_HOME/sessions", Meaning: "directory of the stored sessions"},
+	}
+}
+
+func modelRows() []Setting {
+	return []Setting{
+		{Name: "model", Flag: "model", Short: "m", Arg: "NAME", Default: "qwen3-coder:latest", Meaning: "model that answers"},
+		{Name: "host", Flag: "host", Arg: "URL", Env: "OLLAMA_HOST", Default: "localhost:11434", Meaning: "Ollama server, in every form that Ollama takes"},
+		{Name: "api-key", Env: "OLLAMA_API_KEY", Secret: true, Meaning: "key for a hosted server; goes out over https only"},
+		{Name: "think", Flag: "think", Arg: "LEVEL", Kind: Enum, Enum: []string{"true", "false", "low", "medium", "high"}, Default: "true", Meaning: "thinking: on, off, or a level for models that have levels",
+			Switches: []Switch{{"no-think", "false", "do not let the model think"}}},
+		{Name: "warmup", Kind: Bool, Default: "true", Meaning: "load the model while the first prompt is typed",
+			Switches: []Switch{{"no-warmup", "false", "do not load the model before the first prompt"}}},
+		{Name: "keep-alive", Flag: "keep-alive", Arg: "TIME", Check: checkKeepAlive, Shown: "as the server is set", Meaning: "how long the server keeps the model loaded: seconds, a time such as 10m, or -1 for always"},
+		{Name: "unload-at-exit", Kind: Bool, Default: "false", Meaning: "unload the model when the program ends"},
+		{Name: "max-output-tokens", Kind: Int, Min: 256, Max: maxTokens, Default: "8192", Unit: "tokens", Meaning: "longest reply of the model, thinking and tool calls included"},
+		{Name: "first-byte-timeout", Kind: Duration, Max: maxSeconds, Default: "0", Meaning: "how long a reply may take to begin; 0 waits as long as it takes"},
+		{Name: "http-read-timeout", Kind: Duration, Max: maxSeconds, Default: "900", Meaning: "how long a reply that began may be silent; 0 means no limit"},
+		{Name: "transport-retry-limit", Kind: Int, Max: 10, Default: "1", Unit: "retries", Meaning: "replays of a request whose connection failed before any answer"},
+	}
+}
+
+func commandRows() []Setting {
+	return []Setting{
+		{Name: "command-policy", Kind: Enum, Enum: []string{"ask", "allow", "deny"}, Default: "ask", Meaning: "shell commands of the model: ask each time, allow or deny; the guard stays in every case",
+			Switches: []Switch{{"yes", "allow", "run shell commands without asking (coding profile)"}, {"deny-commands", "deny", "refuse every shell command without asking"}}},
+		{Name: "read-only", Flag: "read-only", Kind: Bool, Default: "false", Meaning: "refuse everything but reading"},
+		{Name: "max-tool-output", Kind: Int, Min: 1024, Max: maxBytes, Default: "32768", Unit: "characters", Meaning: "longest tool result for the model; head and tail of a longer one are kept"},
+	}
+}
+
+func contextRows() []Setting {
+	return []Setting{
+		{Name: "context-window", Flag: "context-window", Kind: AutoInt, Min: 1024, Max: maxTokens, Default: "auto", Unit: "tokens", Arg: "auto|N", Meaning: "context window to ask the server for"},
+		{Name: "context-fallback", Kind: Int, Min: 1024, Max: maxTokens, Default: "16384", Unit: "tokens", Meaning: "window for a model that is not loaded and not known yet, bounded by the model's own limit"},
+		{Name: "compact-percent", Flag: "compact-at", Kind: Int, Min: 25, Max: 90, Default: "85", Unit: "percent", Arg: "PCT", Meaning: "share of the window at which the conversation is compacted"},
+		{Name: "compact-max-tokens", Kind: Int, Min: 256, Max: maxTokens, Default: "2048", Unit: "tokens", Meaning: "longest checkpoint"},
+		{Name: "compact-keep-user-tokens", Kind: Int, Max: maxTokens, Default: "4096", Unit: "tokens", Meaning: "exact user requests kept by a compaction"},
+		{Name: "compact-keep-recent-tokens", Kind: Int, Max: maxTokens, Default: "16384", Unit: "tokens", Meaning: "newest messages kept as they are by a compaction"},
+		{Name: "compact-min-yield-tokens", Kind: Int, Max: maxTokens, Default: "2048", Unit: "tokens", Meaning: "what a compaction must save to be used"},
+		{Name: "compact-retry-limit", Kind: Int, Max: 10, Default: "2", Unit: "retries", Meaning: "corrections of a checkpoint that is not valid"},
+	}
+}
+
+func loopRows() []Setting {
+	return []Setting{
+		{Name: "max-rounds", Flag: "max-rounds", Kind: Int, Max: 1_000_000, Default: "0", Unit: "rounds", Meaning: "model replies in one turn; 0 means no limit"},
+		{Name: "max-time", Flag: "max-time", Kind: Duration, Max: maxSeconds, Default: "0", Meaning: "length of one turn; 0 means no limit"},
+		{Name: "loop-repeat-limit", Kind: Int, Min: 2, Max: 100, Default: "3", Unit: "rounds", Meaning: "rounds with the same calls and results before a warning"},
+		{Name: "loop-max-cycle", Kind: Int, Min: 1, Max: 16, Default: "4", Unit: "rounds", Meaning: "longest cycle of rounds that counts as a repetition"},
+		{Name: "incomplete-retry-limit", Kind: Int, Max: 20, Default: "3", Unit: "retries", Meaning: "corrections of an empty or broken reply"},
+		{Name: "require-finish-tool", Kind: Bool, Default: "false", Meaning: "end a turn only by the finish tool, never by a plain reply"},
+	}
+}
+
+func guidanceRows() []Setting {
+	return []Setting{
+		{Name: "project-doc-max-bytes", Kind: Int, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "AGENTS.md files together; 0 reads none"},
+		{Name: "project-doc-fallbacks", Kind: List, Meaning: "file names that are read where no AGENTS.md stands"},
+	}
+}
+
+func outputRows() []Setting {
+	return []Setting{
+		{Name: "bell", Kind: Bool, Default: "true", Meaning: "ring the terminal bell when an answer or an approval waits"},
+		{Name: "notify", Kind: Bool, Default: "false", Meaning: "also ask the terminal for a desktop notification then"},
+		{Name: "debug", Flag: "debug", Kind: Bool, Default: "false", Meaning: "print what is sent and received on stderr"},
+		{Name: "debug-log", Flag: "debug-log", Kind: Path, Meaning: "write it to this file instead; private, never through a link"},
+		{Name: "debug-max-chars", Kind: Int, Min: 256, Max: maxBytes, Default: "16000", Unit: "characters", Meaning: "longest text in one debug record"},
+	}
+}
+
+// checkKeepAlive accepts what Ollama does: seconds, a time, or a negative number.
+func checkKeepAlive(text string) error {
+	if _, err := strconv.Atoi(text); err == nil {
+		return nil
+	}
+	if _, err := time.ParseDuration(text); err == nil {
+		return nil
+	}
+	return fmt.Errorf("%q is not allowed: give seconds, a time such as 10m, 0 or -1", text)
+}
