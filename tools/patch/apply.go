@@ -82,7 +82,7 @@ func (m *matcher) placeAll(hunks []hunk) ([]place, error) {
 			continue
 		}
 		places[i] = found[0]
-		if h.start > 0 && lineNumber(m.data, found[0].start) != h.start {
+		if h.start > 0 && m.numberOf(found[0].start) != h.start {
 			trusted = false
 		}
 	}
@@ -111,8 +111,8 @@ func (m *matcher) placesOf(i int, h hunk) ([]place, error) {
 	found, err := m.candidates(h)
 	var missing *headMissing
 	switch {
-	case errors.Is(err, errRepetitive):
-		return nil, wrong(i, "its lines are too much alike to find the place. Add unchanged lines that occur once in the file.")
+	case errors.Is(err, errRepetitive) || m.left < 0:
+		return nil, wrong(i, "finding its place takes too long: its lines are too much alike, or the patch has too many hunks for a file of this size. Add unchanged lines that occur once in the file, or send several patches.")
 	case errors.As(err, &missing):
 		return nil, wrong(i, "the line after @@, %s, is not in the file. Copy a line of the file there, or write only @@.", show(missing.head))
 	case len(found) == 0:
@@ -150,8 +150,9 @@ func (m *matcher) asNumbered(hunks []hunk) ([]place, bool) {
 // numbered returns the place that the header's line number names. found need not
 // hold all places.
 func (m *matcher) numbered(h hunk, found []place) (place, bool) {
+	m.left -= h.start
 	at, ok := offsetOf(m.data, h.start)
-	if !ok {
+	if !ok || m.left < 0 {
 		return place{}, false
 	}
 	for _, p := range found {

@@ -106,6 +106,9 @@ func (d *draft) decide() error {
 	if d.git {
 		other = ""
 	}
+	if one == "" {
+		return reject("line %d names no file.", d.line)
+	}
 	d.name, d.other = one, other
 	created, deleted := d.created || old == devNull, d.deleted || name == devNull
 	switch {
@@ -147,6 +150,9 @@ func (d *draft) checkHunk(i int) error {
 // checkNew takes the lines of a new file.
 func (d *draft) checkNew(h *hunk) error {
 	h.lines, h.soft = h.lines[:len(h.lines)-h.soft], 0
+	if len(h.lines) == 0 {
+		return reject("the hunk at line %d has no lines.", h.line)
+	}
 	for i := range h.lines {
 		l := &h.lines[i]
 		if l.mark == ' ' && l.text == "" {

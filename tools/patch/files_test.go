@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"zcoder/internal/approval"
@@ -199,6 +200,21 @@ func TestReadOnly(t *testing.T) {
 	}
 	b.refuse(onF("@@\n-a\n+b\n")+"--- a/ro\n+++ b/ro\n@@\n-a\n+b\n", "read-only")
 	b.refuse("*** Begin Patch\n*** Delete File: ro\n*** End Patch", "read-only")
+}
+
+func TestSpecialFiles(t *testing.T) {
+	b := newBench(t, nil)
+	if err := syscall.Mkfifo(filepath.Join(b.root, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range []string{
+		"--- a/pipe\n+++ b/pipe\n@@\n-a\n+b\n", "*** Delete File: pipe\n", "*** Add File: pipe\n+a\n",
+		"diff --git a/pipe b/n\nrename from pipe\nrename to n\n", "diff --git a/pipe b/n\ncopy from pipe\ncopy to n\n",
+	} {
+		if _, err := b.plan(patch); err == nil {
+			t.Errorf("accepted\n%s", patch)
+		}
+	}
 }
 
 func TestHardLinksAsk(t *testing.T) {

@@ -4,9 +4,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-var hunkRow = regexp.MustCompile(`^@@ *-(\d+)(?:,(\d+))?(?: +\+(\d+)(?:,(\d+))?)? *(?:@@.*)?$`)
+var hunkRow = regexp.MustCompile(`^-(\d+)(?:,(\d+))?(?:[ \t]+\+(\d+)(?:,(\d+))?)?[ \t]*(?:@@.*)?$`)
 
 // hunk reads a hunk from its "@@" line on.
 func (r *reader) hunk() error {
@@ -34,14 +35,19 @@ func (r *reader) bodyAt(i int) bool {
 
 // header reads one "@@" line: positions, or a line of the file above the hunk.
 func (h *hunk) header(text string) {
-	if m := hunkRow.FindStringSubmatch(text); m != nil {
+	text = strings.TrimSpace(text[2:])
+	head := strings.TrimRightFunc(text, func(r rune) bool { return r == '@' || unicode.IsSpace(r) })
+	m := hunkRow.FindStringSubmatch(text)
+	if m == nil {
+		m = hunkRow.FindStringSubmatch(head)
+	}
+	if m != nil {
 		h.start, h.old, h.new = number(m[1], 0), number(m[2], 1), number(m[4], 1)
 		if m[3] == "" {
 			h.old, h.new = -1, -1
 		}
 		return
 	}
-	head := strings.TrimLeft(strings.TrimRight(text[2:], "@ \t"), " \t")
 	if head != "" && head != "..." && head != "…" {
 		h.heads = append(h.heads, head)
 	}
@@ -82,7 +88,7 @@ lines:
 		h.soft = 0
 	}
 	h.dropSoft()
-	if len(h.lines) == 0 && r.cur.op != create {
+	if len(h.lines) == 0 {
 		return reject("the hunk at line %d has no lines.", h.line)
 	}
 	r.cur.hunks = append(r.cur.hunks, h)

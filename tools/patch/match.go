@@ -11,8 +11,9 @@ const (
 	// maxCandidates bounds the places that are looked for and listed.
 	maxCandidates = 8
 	// maxCompares bounds the line comparisons for all hunks of a file; each takes
-	// some 10 ns.
-	maxCompares = 1 << 26
+	// some 10 ns, as does looking through scanned bytes.
+	maxCompares = 1 << 25
+	scanned     = 512
 )
 
 // blanks are what a model loses at the ends of lines.
@@ -78,10 +79,10 @@ func (m *matcher) find(from int, lines []string, loose bool, limit int) ([]place
 	}
 	var out []place
 	for at := from; at < len(m.data) && len(out) < limit; {
-		if m.left < 0 {
+		at = m.nextLine(at, needle)
+		if m.left -= pivot; m.left < 0 {
 			return nil, errRepetitive
 		}
-		at = m.nextLine(at, needle)
 		if at < 0 {
 			break
 		}
@@ -105,8 +106,10 @@ func (m *matcher) nextLine(at int, needle []byte) int {
 	for {
 		n := bytes.Index(m.data[at:], needle)
 		if n < 0 {
+			m.left -= (len(m.data) - at) / scanned
 			return -1
 		}
+		m.left -= n / scanned
 		if m.data[at+n-1] == '\n' {
 			return at + n
 		}
@@ -237,8 +240,10 @@ func (m *matcher) headLines(from int, head string, prefix, first bool) ([]int, e
 		}
 		n := bytes.Index(m.data[at:], []byte(head))
 		if n < 0 {
+			m.left -= (len(m.data) - at) / scanned
 			break
 		}
+		m.left -= n / scanned
 		start := bytes.LastIndexByte(m.data[:at+n], '\n') + 1
 		text, next := lineAt(m.data, start)
 		text = bytes.TrimSpace(text)
@@ -251,6 +256,12 @@ func (m *matcher) headLines(from int, head string, prefix, first bool) ([]int, e
 		at = next
 	}
 	return out, nil
+}
+
+// numberOf is lineNumber on the matcher's account.
+func (m *matcher) numberOf(offset int) int {
+	m.left -= offset / scanned
+	return lineNumber(m.data, offset)
 }
 
 // lineNumber returns the number of the line that starts at offset, from 1.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"zcoder/internal/diff"
 )
@@ -341,6 +342,8 @@ var seeds = []string{
 	"```diff\n" + onF("@@\n-a\n+b\n\n") + "```\n",
 	"apply_patch <<'EOF'\n*** Update File: l\n-a\n+b\nEOF\n",
 	"--- l\n+++ l\n@@\n-a\n+b\n", "*** Add File: ../x\n+a\n", "*** Add File: up/x\n+a\n", `--- a/f\n+++ b/f\n`,
+	"--- \n+++ \n@@\n+\n", "--- a/f\n+++ b/f\n@@ -1,3 +1@\n a\n\n-b+B\n c\n", "*** Update File: f\r\n@@x\r \n a\r\n-b\r\n",
+	"diff --git \xfa/n b/n\nnew file mode 100755\n--- /dev/null\n+++ bEn\n@@ -0,0 +1 x+@@\n\n",
 	"--- \"a/\\303\\244\"\n+++ \"b/\\303\\244\"\n@@ -1 +1 @@\n-a\n+b\n",
 }
 
@@ -448,6 +451,41 @@ func modes(t *testing.T, root string) string {
 		}
 	}
 	return b.String()
+}
+
+// TestBounded applies what is expensive for a plain search. Each took less than 1 s
+// where it was written; the limit only catches quadratic time.
+func TestBounded(t *testing.T) {
+	same := strings.Repeat("x\n", 1<<20)
+	deep := strings.Repeat(" x\n", 2000)
+	tests := []struct{ name, content, hunk, want string }{
+		{"equal lines, end differs", same, "@@\n" + deep + "-y\n+z\n", "too much alike"},
+		{"equal lines, start differs", same, "@@\n-y\n+z\n" + deep, "not in the file"},
+		{"long line found late", same + "long\n" + same, "@@\n" + deep + "-long\n+z\n x\n", ""},
+		{"frequent long line below many", strings.Repeat("xx\n", 1<<20), "@@\n" + deep + "-xx\n+z\n", "too much alike"},
+		{"one line of 20 MB", strings.Repeat("x", 20<<20), "@@\n-y\n+z\n", "No line"},
+		{"one line of 20 MB without an end", strings.Repeat("xy", 10<<20), "@@\n-yx\n+z\n", "No line"},
+		{"many heads", same, "@@ x\n@@ x\n@@ x\n-y\n+z\n", "not in the file"},
+		{"empty lines", strings.Repeat("\n", 1<<20), "@@\n \n-\n+z\n \n", "lines 1, 2, 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			sections, err := parse(onF(tt.hunk))
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			_, err = apply([]byte(tt.content), sections[0].hunks, false)
+			took := time.Since(start)
+			if took > time.Minute {
+				t.Errorf("took %s", took)
+			}
+			t.Logf("took %s", took.Round(time.Millisecond))
+			if fmt.Sprint(err) == "<nil>" != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || len(err.Error()) > 4000) {
+				t.Errorf("error %.400s, want %q", fmt.Sprint(err), tt.want)
+			}
+		})
+	}
 }
 
 // BenchmarkLargeFile plans and applies a patch at the start, in the middle and at
