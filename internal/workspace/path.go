@@ -93,7 +93,7 @@ func (p Path) neverWritable() error {
 		return fmt.Errorf("%q is git's own; the file tools never write there", p.rel)
 	case p.settings:
 		return fmt.Errorf("%q is in the settings directory of zcoder; the file tools never write there", p.rel)
-	case isTemp(path.Base(p.rel)):
+	case IsTemp(path.Base(p.rel)):
 		return fmt.Errorf("%q is a name that zcoder keeps for its temporary files; choose another", p.rel)
 	case p.isDir():
 		return fmt.Errorf("%q is a directory; give a file path", p.rel)

@@ -16,8 +16,9 @@ const tempPrefix = ".zcoder-tmp-"
 // tempRandom is the number of random bytes in the name of a temporary file.
 const tempRandom = 8
 
-// isTemp reports whether name is one that this program gives its temporary files.
-func isTemp(name string) bool {
+// IsTemp reports whether name, a single component, is one that this program gives
+// its temporary files: lists, searches and checkpoints leave it out.
+func IsTemp(name string) bool {
 	return len(name) >= len(tempPrefix) && strings.EqualFold(name[:len(tempPrefix)], tempPrefix)
 }
 

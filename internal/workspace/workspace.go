@@ -127,7 +127,7 @@ func (w *Workspace) ReadDir(p Path) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %q: %w", p.rel, err)
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return isTemp(e.Name()) })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return IsTemp(e.Name()) })
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }
