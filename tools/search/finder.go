@@ -11,6 +11,7 @@ type finder struct {
 	*query
 	auto *automaton // nil when the query is plain or has no program
 	at   []int      // where each needle is next; -1 when that is not known
+	slow bool       // the buffer holds carriage returns, which the automaton does not leave out
 }
 
 func newFinder(q *query) *finder {
@@ -45,10 +46,11 @@ func lineAt(buf []byte, i int) line {
 }
 
 // begin makes the finder ready for another buffer.
-func (f *finder) begin() {
+func (f *finder) begin(buf []byte) {
 	for i := range f.at {
 		f.at[i] = -1
 	}
+	f.slow = len(f.at) == 0 && bytes.IndexByte(buf, '\r') >= 0
 }
 
 // next returns the first matching line that begins at or after from, where a line
@@ -57,7 +59,7 @@ func (f *finder) next(buf []byte, from int) (line, bool) {
 	switch {
 	case len(f.needles) > 0:
 		return f.byNeedle(buf, from)
-	case f.auto != nil && !f.auto.worn() && bytes.IndexByte(buf[from:], '\r') < 0:
+	case f.auto != nil && !f.auto.worn() && !f.slow:
 		return f.byAutomaton(buf, from)
 	}
 	return f.byLine(buf, from)

@@ -24,7 +24,7 @@ func wantLines(re *regexp.Regexp, text string) []string {
 func foundLines(q *query, text string) []string {
 	f, buf := newFinder(q), []byte(text)
 	var out []string
-	f.begin()
+	f.begin(buf)
 	for from := 0; ; {
 		l, ok := f.next(buf, from)
 		if !ok {
@@ -82,6 +82,7 @@ func TestWornAutomaton(t *testing.T) {
 		text.Write(append(line, '\n'))
 	}
 	f, buf, got := newFinder(q), []byte(text.String()), 0
+	f.begin(buf)
 	for l, ok := f.next(buf, 0); ok; l, ok = f.next(buf, l.next) {
 		got++
 	}

@@ -137,7 +137,7 @@ func (s *scanner) binary(head []byte) bool {
 	if bytes.IndexByte(head[:min(len(head), binaryHead)], 0) < 0 {
 		return false
 	}
-	s.finder.begin()
+	s.finder.begin(head)
 	if s.named || len(s.finder.needles) > 0 && s.finder.needleAt(head, 0) >= 0 {
 		s.left.binary++
 	}
@@ -180,7 +180,7 @@ func back(buf []byte, at, lines int) int {
 // window searches the lines that begin in buf[lo:hi]; the rest of buf is context.
 func (s *scanner) window(buf []byte, lo, hi int, end bool, f *fileHits) {
 	counted := lo
-	s.finder.begin()
+	s.finder.begin(buf[lo:hi])
 	for from := lo; from < hi; {
 		l, ok := s.finder.next(buf[:hi], from)
 		if !ok {

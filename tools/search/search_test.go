@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -435,4 +436,18 @@ func FuzzGlob(f *testing.F) {
 		}
 		filter.wants(path[strings.LastIndexByte(path, '/')+1:], path)
 	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	w := newWorkspace(t, files{"big.log": strings.Repeat("some line of a log with text in it\n", 1<<20)})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := call(t, w, "search", args{"query": `(?i)LINE of .* text`})
+	runtime.ReadMemStats(&after)
+	if r.Line != "1048576 matches in 1 file" {
+		t.Error(r.Line)
+	}
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 8 {
+		t.Errorf("%d MiB were allocated to search a file of 36 MB", used)
+	}
 }
