@@ -195,7 +195,7 @@ func TestRunTimeout(t *testing.T) {
 	if !o.TimedOut || o.Cancelled || o.Signal != "SIGINT" || o.Output != "begun\n" {
 		t.Errorf("got %+v", o)
 	}
-	if o.Took > time.Second {
+	if o.Took > 5*time.Second {
 		t.Errorf("took %v", o.Took)
 	}
 }
@@ -206,10 +206,10 @@ func TestRunCancelGrace(t *testing.T) {
 		code         int
 		least, most  time.Duration
 	}{
-		{"ends in order", "trap 'exit 3' INT; sleep 60 & echo; wait", 3, 0, 200 * time.Millisecond},
-		{"ignores all", "trap '' INT TERM; echo; sleep 60; sleep 60", 137, 290 * time.Millisecond, 900 * time.Millisecond},
-		{"background", "sleep 60 & echo; wait", 130, 0, 250 * time.Millisecond},
-		{"stopped", "(kill -STOP $$; echo; sleep 60) & wait", 137, 290 * time.Millisecond, 900 * time.Millisecond},
+		{"ends in order", "trap 'exit 3' INT; sleep 60 & echo; wait", 3, 0, 5 * time.Second},
+		{"ignores all", "trap '' INT TERM; echo; sleep 60; sleep 60", 137, 290 * time.Millisecond, 5 * time.Second},
+		{"background", "sleep 60 & echo; wait", 130, 0, 5 * time.Second},
+		{"stopped", "(kill -STOP $$; echo; sleep 60) & wait", 137, 290 * time.Millisecond, 5 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestRunBackgroundChild(t *testing.T) {
 			s.Tracker = &tr
 			begun := time.Now()
 			o := mustRun(t, s)
-			if took := time.Since(begun); took > 800*time.Millisecond {
+			if took := time.Since(begun); took > 5*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if o.ExitCode != 0 || !strings.Contains(o.Output, "ok\n") {
@@ -371,7 +371,8 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 5 s", what)
+			t.Errorf("%s: not within 5 s", what)
+			return
 		}
 	}
 }
@@ -455,15 +456,12 @@ func TestRunLiveOutput(t *testing.T) {
 }
 
 func TestRunSlowViewerDoesNotSlowTheChild(t *testing.T) {
-	s := sh("head -c 20000000 /dev/zero")
-	gate := make(chan struct{})
-	s.OnOutput = func([]byte) { <-gate }
-	go func() { time.Sleep(300 * time.Millisecond); close(gate) }()
-	o := mustRun(t, s)
-	if o.Took > 250*time.Millisecond {
-		t.Errorf("the child took %v", o.Took)
+	end := filepath.Join(t.TempDir(), "end")
+	s := sh("head -c 20000000 /dev/zero; : >" + end)
+	s.OnOutput = func([]byte) {
+		waitFor(t, "the child's end before the viewer returned", func() bool { _, err := os.Stat(end); return err == nil })
 	}
-	if o.Truncated < 20000000-DefaultMaxOutput {
+	if o := mustRun(t, s); o.Truncated < 20000000-DefaultMaxOutput {
 		t.Errorf("left out %d", o.Truncated)
 	}
 }

@@ -1,0 +1,8 @@
+package proc
+
+import "golang.org/x/sys/unix"
+
+const (
+	getMode = unix.TIOCGETA
+	setMode = unix.TIOCSETA
+)
