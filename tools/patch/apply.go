@@ -301,7 +301,7 @@ func nearbyEnd(data []byte, e edit) string {
 func checkOverlap(data []byte, edits []edit, places []place) error {
 	type span struct {
 		start, end, hunk int
-		removes          bool
+		changes          bool
 	}
 	var spans []span
 	for i, p := range places {
@@ -316,12 +316,12 @@ func checkOverlap(data []byte, edits []edit, places []place) error {
 			if b.start > a.end || b.start == a.end && b.start != a.start && b.start != len(data) {
 				break
 			}
-			if a.hunk == b.hunk || !a.removes && !b.removes {
+			if a.hunk == b.hunk || !a.changes && !b.changes {
 				continue
 			}
 			touches := max(a.start, b.start) < min(a.end, b.end)
-			sameStart := a.removes && b.removes && a.start == b.start
-			if touches || sameStart || b.start == len(data) {
+			unordered := a.changes && b.changes && (a.start == b.start || b.start == len(data))
+			if touches || unordered {
 				first, second := min(a.hunk, b.hunk), max(a.hunk, b.hunk)
 				return wrong(second, "it and hunk %d both cover line %d of the file. Join them into one hunk.", first+1, lineNumber(data, max(a.start, b.start)))
 			}

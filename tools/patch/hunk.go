@@ -87,7 +87,6 @@ lines:
 		h.add(raw[0], raw[1:], r.crlf)
 		h.soft = 0
 	}
-	h.dropSoft()
 	if len(h.lines) == 0 {
 		return reject("the hunk at line %d has no lines.", h.line)
 	}
@@ -143,12 +142,4 @@ func (r *reader) nextFile(h hunk) bool {
 func prefixed(name string, letter byte) bool {
 	name = strings.TrimPrefix(name, `"`)
 	return strings.HasPrefix(name, string(letter)+"/") || strings.HasPrefix(name, devNull)
-}
-
-// dropSoft drops the empty lines at the end that the counts do not ask for.
-func (h *hunk) dropSoft() {
-	for h.soft > 0 && h.old >= 0 && h.count(' ')+h.count('-') > h.old {
-		h.lines = h.lines[:len(h.lines)-1]
-		h.soft--
-	}
 }

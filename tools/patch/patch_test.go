@@ -239,6 +239,7 @@ func TestOneFile(t *testing.T) {
 
 		{"X16 hunks out of order", "a\nb\nc\nd\ne\nf\n", onF("@@ -5 +5 @@\n-e\n+E\n@@ -1 +1 @@\n-a\n+A\n"), "A\nb\nc\nd\nE\nf\n"},
 		{"X16 hunks that share context", "a\nb\nc\nd\n", onF("@@\n a\n-b\n+B\n c\n@@\n c\n-d\n+D\n"), "a\nB\nc\nD\n"},
+		{"X16 appended below context of another hunk", "a\nb\nc\n", "*** Begin Patch\n*** Update File: f\n@@\n a\n-b\n+B\n c\n@@\n+d\n*** End of File\n*** End Patch", "a\nB\nc\nd\n"},
 		{"X16 the same file twice", "a\nb\nc\n", onF("@@ -1 +1 @@\n-a\n+A\n") + onF("@@ -3 +3 @@\n-c\n+C\n"), "A\nb\nC\n"},
 		{"X16 two envelope sections of one file", "a\nb\nc\n", "*** Begin Patch\n*** Update File: f\n@@\n-a\n+A\n*** Update File: f\n@@\n-c\n+C\n*** End Patch\n", "A\nb\nC\n"},
 
@@ -357,6 +358,7 @@ func TestRefused(t *testing.T) {
 		{"X16 overlapping hunks", on("f", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n"), []string{"hunk 2", "hunk 1 both cover line 2"}},
 		{"X16 one line changed twice", on("f", "@@\n-b\n+B\n@@\n-b\n+C\n"), []string{"both cover line 2"}},
 		{"X16 two insertions at one place", on("f", "@@\n a\n+x\n b\n@@\n a\n+y\n b\n"), []string{"both cover"}},
+		{"X16 two changes at the end", "*** Begin Patch\n*** Update File: f\n@@\n-c\n@@\n+x\n*** End of File\n*** End Patch", []string{"both cover line 4"}},
 		{"X18 delete a directory", "*** Begin Patch\n*** Delete File: dir\n*** End Patch", []string{`"dir"`, "directory"}},
 		{"X18 delete what does not exist", "*** Begin Patch\n*** Delete File: nope\n*** End Patch", []string{"does not exist"}},
 		{"X18 deletion that leaves lines", "--- a/f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n", []string{"leave 2 bytes"}},

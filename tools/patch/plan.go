@@ -98,7 +98,7 @@ func (p *plan) work(f *file) error {
 }
 
 func (p *plan) create(f *file) error {
-	if err := p.vacant(f, f.name, f.path); err != nil {
+	if err := p.vacant(f, f.path); err != nil {
 		return err
 	}
 	f.new = createdText(f.hunks)
@@ -110,7 +110,7 @@ func (p *plan) create(f *file) error {
 }
 
 // vacant refuses to create what is there.
-func (p *plan) vacant(f *file, name string, at workspace.Path) error {
+func (p *plan) vacant(f *file, at workspace.Path) error {
 	if at.Exists() {
 		what := "exists already; to change it, send a patch with \"--- a/\" and \"+++ b/\" of its name"
 		switch {
@@ -122,9 +122,6 @@ func (p *plan) vacant(f *file, name string, at workspace.Path) error {
 			what = "exists already; delete it in an earlier patch if it is to be replaced"
 		}
 		return reject("%q (line %d) %s.", at.Rel(), f.line, what)
-	}
-	if p.isLink(name, at) {
-		return reject("%q (line %d) is a link to %q, which does not exist; name that file itself.", name, f.line, at.Rel())
 	}
 	return nil
 }
@@ -185,7 +182,7 @@ func (p *plan) update(f *file) error {
 		return err
 	}
 	if f.to != "" {
-		if err := p.vacant(f, f.to, f.target); err != nil {
+		if err := p.vacant(f, f.target); err != nil {
 			return err
 		}
 		if f.moves() && p.isLink(f.name, f.path) {
