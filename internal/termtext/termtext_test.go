@@ -135,16 +135,30 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestEveryRune feeds each code point alone, after a letter, after an emoji and
-// between two emoji, and looks at what is left by the categories of Unicode.
+// TestEveryRune feeds every code point, and all that can act on a neighbour also
+// after a letter, after a sign and between two emoji. It looks at what is left by
+// the categories of Unicode.
 func TestEveryRune(t *testing.T) {
+	for block := rune(0); block <= unicode.MaxRune; block += 256 {
+		var in strings.Builder
+		for r := block; r < block+256; r++ {
+			in.WriteRune(r)
+		}
+		if bad, ok := firstUnsafe(Safe(in.String()), false); !ok {
+			t.Fatalf("Safe leaves %U of the runes from %U", bad, block)
+		}
+		if bad, ok := firstUnsafe(Line(in.String()), true); !ok {
+			t.Fatalf("Line leaves %U of the runes from %U", bad, block)
+		}
+	}
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		in := string(r) + " a" + string(r) + " ☠" + string(r) + " 😀" + string(r) + "😀"
+		ignorable := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+		if !ignorable && (!unicode.IsGraphic(r) || unicode.Is(unicode.Lo, r)) {
+			continue
+		}
+		in := "a" + string(r) + "☠" + string(r) + "😀" + string(r) + "😀"
 		if bad, ok := firstUnsafe(Safe(in), false); !ok {
 			t.Fatalf("Safe(%q) leaves %U", in, bad)
-		}
-		if bad, ok := firstUnsafe(Line(string(r)), true); !ok {
-			t.Fatalf("Line(%q) leaves %U", string(r), bad)
 		}
 	}
 }
