@@ -30,7 +30,7 @@ const (
 	allowConversation
 	denyWithReason // the person may say why
 	denyNow
-	denyAndStop // and the turn with it
+	denyAndStop // the turn, and the question with it
 )
 
 // choice is the word for a decision in an event.Answer.

@@ -126,7 +126,8 @@ func (c *console) openApproval(q event.Question, cols, rows int) {
 	})
 }
 
-// decided answers a question. After `n` it asks for the reason first.
+// decided answers a question. After `n` it asks for the reason first; Ctrl-C stops the
+// turn, and the question with it.
 func (c *console) decided(q event.Question, d decision) {
 	switch d {
 	case denyWithReason:
@@ -135,8 +136,7 @@ func (c *console) decided(q event.Question, d decision) {
 			callID: q.CallID,
 			done:   func(line string, ok bool) { c.answer(q, d, strings.TrimSpace(line)) },
 		})
-	case denyAndStop:
-		c.answer(q, d, "")
+	case denyAndStop: // an answer would let the turn go on until the stop came
 		c.stop(false)
 	default:
 		c.answer(q, d, "")

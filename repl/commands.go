@@ -47,7 +47,7 @@ func (c *console) commands() []known {
 	for _, k := range []known{
 		{Command{Name: "help", Aliases: []string{"?"}, Help: "list the commands", DuringTurn: true}, c.help},
 		{Command{Name: "copy", Usage: "[N]", Help: "copy the last answer, or its code block N", DuringTurn: true}, c.copyReply},
-		{Command{Name: "edit", Usage: "[TEXT]", Help: "write the next message in your editor (also Ctrl-X Ctrl-E)"}, c.edit},
+		{Command{Name: "edit", Usage: "[TEXT]", Help: "write in your editor (also Ctrl-X Ctrl-E)"}, c.edit},
 		{Command{Name: "terminal", Help: "what this terminal can do, and the keys", DuringTurn: true}, c.describeTerminal},
 		{Command{Name: "quit", Aliases: []string{"exit", "q"}, Help: "leave (also Ctrl-D)", DuringTurn: true}, func(string) { c.leave(nil) }},
 	} {
@@ -317,16 +317,16 @@ func (c *console) help(string) {
 		for _, alias := range k.Aliases {
 			head += ", /" + alias
 		}
-		lines[group] = append(lines[group], fmt.Sprintf("  %-28s %s", head, k.Help))
+		lines[group] = append(lines[group], fmt.Sprintf("  %-24s %s", head, k.Help))
 	}
 	for _, group := range groups {
 		b.WriteString(group + "\n" + strings.Join(lines[group], "\n") + "\n")
 	}
 	b.WriteString("Input\n" + strings.Join([]string{
-		"  " + fmt.Sprintf("%-28s %s", "! COMMAND", "run a command of your own; the model can see its output"),
-		"  " + fmt.Sprintf("%-28s %s", "//TEXT", "send a message that starts with a slash"),
-		"  " + fmt.Sprintf("%-28s %s", "@PATH", "name a file; Tab completes it"),
-		"  " + fmt.Sprintf("%-28s %s", `Alt-Enter, \ at the end`, "go on in a new line"),
+		"  " + fmt.Sprintf("%-24s %s", "! COMMAND", "run a command of your own; the model sees it"),
+		"  " + fmt.Sprintf("%-24s %s", "//TEXT", "send a message that starts with a slash"),
+		"  " + fmt.Sprintf("%-24s %s", "@PATH", "name a file; Tab completes it"),
+		"  " + fmt.Sprintf("%-24s %s", `Alt-Enter, \ at the end`, "go on in a new line"),
 	}, "\n"))
 	c.tr.info(b.String())
 }

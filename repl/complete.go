@@ -2,6 +2,7 @@ package repl
 
 import (
 	"strings"
+	"time"
 
 	"zcoder/internal/termtext"
 )
@@ -40,17 +41,41 @@ func (c *console) commandNames() []string {
 	return names
 }
 
-// completeWith asks for candidates and takes them if the draft is still the same.
+// completeWait is how long keys wait for completions; later ones still count if the
+// draft is unchanged.
+const completeWait = 100 * time.Millisecond
+
+// completeWith asks for candidates outside the loop.
 func (c *console) completeWith(prefix string, candidates func() []string) {
 	text, pos := c.ed.text(), c.ed.pos
+	got := make(chan []string, 1)
+	late := make(chan struct{})
 	c.spawn(func() {
 		list := candidates()
+		got <- list
+		select {
+		case <-late:
+		case <-c.ctx.Done():
+			return
+		}
 		c.post(func() {
-			if c.ed.text() == text && c.ed.pos == pos && c.asking == nil && c.dialog == nil {
-				c.completed(prefix, list)
+			select {
+			case list := <-got:
+				if c.ed.text() == text && c.ed.pos == pos && c.asking == nil && c.dialog == nil {
+					c.completed(prefix, list)
+				}
+			default:
 			}
 		})
 	})
+	defer close(late)
+	over := make(chan struct{})
+	defer c.o.AfterFunc(completeWait, func() { close(over) })()
+	select {
+	case list := <-got:
+		c.completed(prefix, list)
+	case <-over:
+	}
 }
 
 // completed inserts what the candidates have in common, or lists them.

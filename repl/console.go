@@ -140,12 +140,10 @@ func (c *console) run() error {
 	return c.err
 }
 
-// wanted lists the signals that change the terminal under us.
+// wanted lists the signals that change the terminal under us. SIGTSTP is not one: once
+// a Go program was notified of it, nothing brings its default action back.
 func (c *console) wanted() []os.Signal {
 	list := []os.Signal{syscall.SIGCONT}
-	if !c.t.Dumb {
-		list = append(list, syscall.SIGTSTP)
-	}
 	if c.t.Resize == nil {
 		list = append(list, syscall.SIGWINCH)
 	}
@@ -569,8 +567,6 @@ func (c *console) signal(s os.Signal) {
 	switch s {
 	case syscall.SIGWINCH:
 		c.resized()
-	case syscall.SIGTSTP:
-		c.suspend()
 	case syscall.SIGCONT:
 		if c.o.Now().Sub(c.resumed) > settleTime {
 			c.cameBack()
@@ -619,8 +615,6 @@ func (c *console) suspend() {
 // it, the kernel ignores that.
 func (c *console) stopGroup() {
 	const ignored = 300 * time.Millisecond
-	signal.Reset(syscall.SIGTSTP)
-	defer signal.Notify(c.signals, syscall.SIGTSTP)
 	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
 		return
 	}

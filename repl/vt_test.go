@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"zcoder/internal/termtext"
@@ -360,7 +361,7 @@ func FuzzScreen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, draft string, step int) {
 		text = strings.ReplaceAll(termtext.Safe(text), "\t", " ")
 		draft = termtext.Line(draft)
-		if step < 1 || len(text) > 500 || len(draft) > 50 || termtext.Width(text) != plainWidth(text) {
+		if step < 1 || strings.ContainsFunc(text, unicode.IsMark) || len(text) > 500 || len(draft) > 50 || termtext.Width(text) != plainWidth(text) {
 			return
 		}
 		s, v := testScreen(10, 12)
