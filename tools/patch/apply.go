@@ -183,7 +183,7 @@ func (m *matcher) ambiguous(i int, h hunk, found []place, trusted bool) error {
 	case h.start > 0:
 		why = fmt.Sprintf(" Its header says line %d, which is none of these.", h.start)
 	}
-	return wrong(i, "its lines are in the file at lines %s, so it is not clear which place is meant.%s Add unchanged lines above or below until only one place fits, or write the right line number: \"@@ -%s,… +…\".", list, why, numbers[0])
+	return wrong(i, "its lines are in the file at lines %s, so it is not clear which place is meant.%s Add unchanged lines above or below until only one place fits, or write the right line number: \"@@ -%s +%s @@\".", list, why, numbers[0], numbers[0])
 }
 
 // edit replaces the bytes [start,end) by lines. hunk is the index of its hunk.
