@@ -21,7 +21,7 @@ type listTool struct {
 func (*listTool) Spec() tools.Spec {
 	return tools.Spec{
 		Name:        "list_files",
-		Description: "List files and directories below path, nearest first. Honours ignore files; dot names are hidden.",
+		Description: "List files and directories below path, nearest first. Honours ignore files; dot names are hidden unless named in path.",
 		Params: []tools.Param{
 			{Name: "path", Type: tools.String, Aliases: pathAliases},
 			{Name: "max_entries", Type: tools.Integer, Min: 1, Max: 5000, Aliases: []string{"limit", "max", "max_results"}},
@@ -213,7 +213,7 @@ func (l *listing) share(level []*folder) bool {
 				continue
 			}
 			e := &f.entries[f.shown]
-			cost := len(f.label) + len(e.name) + len(e.note) + 12
+			cost := len(quoteName(f.label+e.sortKey())) + len(e.note) + 12
 			if l.room == 0 || cost > l.chars {
 				return false
 			}

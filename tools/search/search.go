@@ -57,7 +57,7 @@ type searchTool struct {
 func (*searchTool) Spec() tools.Spec {
 	return tools.Spec{
 		Name:        "search",
-		Description: "Search file contents (not names) by RE2 regex. Several lines in query are alternatives.",
+		Description: "Search file contents (not names) line by line, by RE2 regex. Several lines in query are alternatives. path: directory or file.",
 		Params: []tools.Param{
 			{Name: "query", Type: tools.String, Required: true, Aliases: []string{"pattern", "regex", "regexp", "q", "text"}},
 			{Name: "path", Type: tools.String, Aliases: pathAliases},

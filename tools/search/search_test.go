@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -352,6 +353,40 @@ func TestCancel(t *testing.T) {
 	must(t, err)
 	if r := act(t, ctx, list); r.Status != tools.Cancelled {
 		t.Errorf("list: status %s, want cancelled", r.Status)
+	}
+}
+
+// stopper sets the stop flag at its first file.
+type stopper struct {
+	stop   *atomic.Bool
+	visits atomic.Int32
+	left   left
+}
+
+func (s *stopper) visit(*directory, string) { s.visits.Add(1); s.stop.Store(true) }
+func (s *stopper) leftOut() *left           { return &s.left }
+
+func TestStopEndsWorkersAndClosesDirectories(t *testing.T) {
+	root := t.TempDir()
+	makeTree(t, root, 500)
+	descriptors := func() int {
+		list, err := os.ReadDir("/dev/fd")
+		must(t, err)
+		return len(list)
+	}
+	before := descriptors()
+	for range 20 {
+		dir, err := openRoot(root)
+		must(t, err)
+		var stop atomic.Bool
+		a, b := &stopper{stop: &stop}, &stopper{stop: &stop}
+		(&sweep{walker: &walker{root: root}, stop: &stop}).run(task{dir: dir}, []visitor{a, b})
+		if n := a.visits.Load() + b.visits.Load(); n < 1 || n > 2 {
+			t.Fatalf("%d files were visited after the stop", n)
+		}
+	}
+	if after := descriptors(); after != before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestList(t *testing.T) {
 		"main.go": "", "go.mod": "", "internal/agent/loop.go": "", "internal/agent/loop_test.go": "", "docs/": "", "vendor/x/x.go": "", "node_modules/a.js": "",
 		".env": "", ".git/HEAD": "", ".github/ci.yml": "", "out.log": "", "build/a": "", "internal/build/b": "", "tmp/x": "", "sub/.gitignore": "/only\n", "sub/only": "", "sub/deep/only": "",
 		".gitignore": "*.log\ntmp/\n", "sub/.hidden/x": "", "tmp/vendor/v": "", "all/.gitignore": "*\n", "all/a": "", ".ignore": "!keep.log\n", "keep.log": "", "gen/x.pb": "", "gen/sub/y": "",
-		".git/info/exclude": "*.pb\n",
+		".git/info/exclude": "*.pb\n", "tmp/deep/.gitignore": "a\n", "tmp/deep/in/a": "", "tmp/deep/in/b": "",
 	}
 	w := newWorkspace(t, tree)
 	for _, tt := range []struct {
@@ -137,7 +137,8 @@ Not listed unless named as path: 8 hidden, 5 ignored, 2 build/, node_modules/, v
 		{"dropped but named", args{"path": "vendor"}, "vendor/x/\nvendor/x/x.go\n", "2 entries"},
 		{"hidden but named", args{"path": ".github/"}, ".github/ci.yml\n", "1 entry"},
 		{"git but named", args{"path": ".git"}, ".git/HEAD\n.git/info/\n.git/info/exclude\n", "3 entries"},
-		{"ignored but named", args{"path": "./tmp"}, "tmp/x\nNot listed unless named as path: vendor/.\n", "1 entry"},
+		{"ignored but named", args{"path": "./tmp"}, "tmp/deep/\ntmp/deep/in/\ntmp/deep/in/b\ntmp/x\nNot listed unless named as path: 1 hidden, 1 ignored, vendor/.\n", "4 entries"},
+		{"below ignored but named", args{"path": "tmp/deep/in"}, "tmp/deep/in/b\nNot listed unless named as path: 1 ignored.\n", "1 entry"},
 		{"rules of parents", args{"path": "gen"}, "gen/sub/\ngen/sub/y\nNot listed unless named as path: 1 ignored.\n", "2 entries"},
 		{"all ignored from inside", args{"path": "all"}, "all/a\nAll of this is ignored by an ignore file; it is listed because it was named.\nNot listed unless named as path: 1 hidden.\n", "1 entry"},
 		{"only hidden", args{"path": "sub/.hidden/.."}, "sub/deep/\nsub/deep/only\nNot listed unless named as path: 2 hidden, 1 ignored.\n", "2 entries"},

@@ -115,8 +115,8 @@ func (d *directory) rulesAbove() {
 
 // enter opens the directory that holds rel, which the person or the model named, and
 // returns it with the rules in force there and the last component of rel ("" for
-// the root). When the rules ignore rel itself or a directory above it they are
-// dropped: it was named. The caller releases the directory.
+// the root). Rules that ignore rel or a directory above it do not count below that:
+// it was named. The caller releases the directory.
 func (w *walker) enter(rel string) (holder *directory, name string, err error) {
 	at, err := openRoot(w.root)
 	if err != nil {
@@ -126,10 +126,11 @@ func (w *walker) enter(rel string) (holder *directory, name string, err error) {
 		return at, "", nil
 	}
 	parts := strings.Split(rel, "/")
-	named := false
 	for i, part := range parts {
 		at.rulesAbove()
-		named = named || at.rules.ignored(part, at.path(part), true)
+		if at.rules.ignored(part, at.path(part), true) {
+			at.rules = nil
+		}
 		if i == len(parts)-1 {
 			break
 		}
@@ -139,9 +140,6 @@ func (w *walker) enter(rel string) (holder *directory, name string, err error) {
 			return nil, "", err
 		}
 		at = next
-	}
-	if named {
-		at.rules = nil
 	}
 	return at, parts[len(parts)-1], nil
 }
