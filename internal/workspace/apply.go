@@ -64,9 +64,11 @@ func (w *Workspace) Apply(changes ...Change) error {
 		err = w.commitAll(list)
 	}
 	if err != nil {
-		err = rollBack(list, err)
+		return errors.Join(rollBack(list, err), w.tidy(list))
 	}
-	return errors.Join(err, w.tidy(list))
+	// What tidying leaves after all changes were made is still in the journal.
+	_ = w.tidy(list)
+	return nil
 }
 
 // check refuses changes that can be seen to be wrong before anything is written.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -25,7 +24,7 @@ func Protected(rel string) bool {
 
 // maybeGit is a cheap test that lets most names pass.
 func maybeGit(part string) bool {
-	return part != "" && (part[0] == '.' || part[0] == 'g' || part[0] == 'G' || part[0] >= utf8.RuneSelf ||
+	return part != "" && (part[0] == '.' || part[0] == 'g' || part[0] == 'G' || part[0] >= 0x7f ||
 		part[0] < ' ' || strings.IndexByte(part, '\\') >= 0)
 }
 
@@ -42,7 +41,7 @@ func isGit(part string) bool {
 // fold makes names equal that some file system takes for the same: lower case, one
 // normal form, without ignorable characters and trailing dots and blanks.
 func fold(name string) string {
-	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf || r < ' ' }) < 0 {
+	if strings.IndexFunc(name, func(r rune) bool { return r >= 0x7f || r < ' ' }) < 0 {
 		return strings.TrimRight(strings.ToLower(name), " .")
 	}
 	name = strings.Map(dropIgnorable, strings.ToValidUTF8(name, ""))
@@ -141,9 +140,8 @@ func (r rule) follows(dir string) bool {
 }
 
 // Secret says why the content of rel is likely secret, judged by its name alone,
-// or returns "". Names are compared without regard to letter case. Samples
-// (".env.example"), public keys ("*.pub") and this program's source of truth, the
-// content, are not looked at.
+// or returns "". Letter case and Unicode form do not matter. Samples
+// (".env.example") and public keys ("*.pub") are not secret.
 func Secret(rel string) string {
 	rel = foldPath(rel)
 	base := rel[strings.LastIndexByte(rel, '/')+1:]

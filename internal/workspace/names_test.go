@@ -9,7 +9,7 @@ func TestProtected(t *testing.T) {
 	for _, name := range []string{
 		".git", ".git/config", "a/.git/hooks/x", ".GIT/config", ".Git", ".git.", ".git ", ".git. .", ".git\u200c/config", ".g\u200di\ufefft",
 		".gi\u00adt", "\u2060.git", ".git\ufe0f", ".git\u3164", ".git\U000e0041", ".git\u2800", "．ｇｉｔ", ".ｇit", "git~1", "GIT~1/x", "git~12",
-		".git:stream", ".git::$INDEX_ALLOCATION", `.git\hooks\x`, `a\.git\x`, ".git\xff", ".git\x01", ".git\t", ".git\u00a0", "x/\u200b.GIT/y", ".giT\u0000",
+		".git:stream", ".git::$INDEX_ALLOCATION", `.git\hooks\x`, `a\.git\x`, ".git\xff", ".git\x01", "\x7f.git", "a/.g\x7fit/x", ".git\t", ".git\u00a0", "x/\u200b.GIT/y", ".giT\u0000",
 	} {
 		if !Protected(name) {
 			t.Errorf("%q is not protected", name)

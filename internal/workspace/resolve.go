@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 	"syscall"
-	"unicode"
 )
 
 const (
@@ -30,11 +29,6 @@ func (w *Workspace) Resolve(text string) (Path, error) {
 	p, err := w.follow(text, rel)
 	if err != nil {
 		return Path{}, err
-	}
-	if !p.Exists() {
-		if trimmed := strings.TrimFunc(text, unicode.IsSpace); trimmed != text {
-			return Path{}, fmt.Errorf("path %q begins or ends with a blank; write %q", text, trimmed)
-		}
 	}
 	if strings.HasSuffix(text, "/") && !p.isDir() {
 		return Path{}, fmt.Errorf("path %q ends with a slash but is no directory; leave the slash out", text)
@@ -213,7 +207,7 @@ func (k *walk) step() error {
 	k.done = append(k.done, name)
 	k.settings = k.settings || k.isSettings(nil)
 	if k.missing {
-		return nil
+		return k.newName(name)
 	}
 	info, err := os.Lstat(k.abs())
 	switch {
@@ -221,7 +215,7 @@ func (k *walk) step() error {
 		return fmt.Errorf("path %q goes through a link to %q, which does not exist; write that file itself", k.text, strings.Join(k.done, "/"))
 	case errors.Is(err, fs.ErrNotExist):
 		k.missing = true
-		return nil
+		return k.newName(name)
 	case err != nil:
 		return fmt.Errorf("path %q: %w", k.text, plainError(err))
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -229,6 +223,14 @@ func (k *walk) step() error {
 	}
 	k.info = info
 	k.settings = k.settings || k.isSettings(info)
+	return nil
+}
+
+// newName refuses names that only a slip of the pen makes.
+func (k *walk) newName(name string) error {
+	if trimmed := strings.TrimSpace(name); trimmed != name {
+		return fmt.Errorf("path %q: %q begins or ends with a blank and does not exist; write %q", k.text, name, trimmed)
+	}
 	return nil
 }
 

@@ -146,6 +146,8 @@ func TestResolveRefuses(t *testing.T) {
 		"main.go ":                             `write "main.go"`,
 		" main.go":                             `write "main.go"`,
 		"main.go\n":                            `write "main.go"`,
+		"sub /new":                             `write "sub"`,
+		"new/a /b":                             `write "a"`,
 		"~":                                    "not expanded",
 		"~/x":                                  "outside the workspace",
 		"~/ws/main.go":                         `write "main.go"`,

@@ -166,6 +166,9 @@ func (s source) render(e edit, old, text []byte) []byte {
 	have := s.ends(e.start, e.end)
 	was, parts := bytes.Split(old, []byte{'\n'}), bytes.Split(lineFeeds(text, s.mac), []byte{'\n'})
 	last := len(parts) - 1
+	if rest := s.raw[e.end:]; !s.mac && (bytes.HasPrefix(rest, []byte{'\n'}) || bytes.HasPrefix(rest, []byte("\r\n"))) {
+		parts[last] = bytes.TrimSuffix(parts[last], []byte{'\r'}) // half of the line end that stands there
+	}
 	shared := min(len(have), last)
 	lead, trail := 0, 0
 	for lead < shared && bytes.Equal(was[lead], parts[lead]) {

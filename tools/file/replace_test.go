@@ -33,6 +33,8 @@ func TestReplaceText(t *testing.T) {
 		"mixed, one line":             {"a\r\nb\nc\r\n", "b", "x", "a\r\nx\nc\r\n"},
 		"mixed, shared lines":         {"a\r\nb\nc\r\nd\n", "a\nb\nc\nd", "a\nx\nc\nd", "a\r\nx\nc\r\nd\n"},
 		"mixed, insert":               {"a\nb\r\nc\n", "b\nc", "b\nx\nc", "a\nb\r\nx\r\nc\n"},
+		"half a line end":             {"a\nb\nc\n", "b", "x\r", "a\nx\nc\n"},
+		"half a line end, crlf":       {"a\r\nb\r\n", "b", "x\r", "a\r\nx\r\n"},
 		"no line end in the file":     {"ab", "b", "x\r\ny\n", "ax\r\ny\n"},
 		"old mac":                     {"a\rb\rc", "a\nb", "a\nx\nb", "a\rx\rb\rc"},
 		"lone cr is text":             {"a\rb\nc\n", "a\rb", "a\rx", "a\rx\nc\n"},
@@ -222,6 +224,9 @@ func FuzzReplace(f *testing.F) {
 			t.Fatalf("line %d, want %d", e.line, want)
 		}
 		after := content[:e.start] + string(e.replacement) + content[e.end:]
+		if strings.Contains(strings.ReplaceAll(content, "\r\n", ""), "\r") || strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\r") {
+			return // lone carriage returns are text and may meet a line feed
+		}
 		if onlyCRLF([]byte(content)) && strings.Contains(after, "\n") && !onlyCRLF([]byte(after)) {
 			t.Fatalf("%q became %q", content, after)
 		}
