@@ -148,8 +148,8 @@ func (r *run) authorised(ctx context.Context, action tools.Action) tools.Result 
 
 // tally gathers the facts of the closing line.
 func (r *run) tally(req approval.Request, res tools.Result) {
-	if len(res.Changed) > 0 && res.Status == tools.OK && req.Tool == "apply_patch" {
-		r.withheld = false
+	if req.Tool == "apply_patch" && res.Status != tools.Cancelled {
+		r.withheld = res.Status != tools.OK
 	}
 	for _, path := range res.Changed {
 		if !contains(r.sum.Changed, path) {
@@ -185,11 +185,11 @@ func (r *run) refusal(ctx context.Context, err error) tools.Result {
 	case errors.Is(err, approval.ErrUnattended):
 		r.sum.Unattended++
 		text = "denied: this needs a person's approval and nobody is there. Go on without it if you can, else call finish with status blocked."
-		line = "denied: nobody to ask"
+		line = "nobody was there to ask"
 	case denied.Cause != nil:
-		line = "denied: " + denied.Cause.Error()
+		line = denied.Cause.Error()
 	case denied.Verdict.Decision == approval.Deny:
-		line = "refused: " + denied.Verdict.Rule
+		line = "by the " + denied.Verdict.Rule
 	default:
 		text, line = personSaid(denied.Answer.Reason)
 	}
@@ -198,14 +198,14 @@ func (r *run) refusal(ctx context.Context, err error) tools.Result {
 
 func personSaid(reason string) (text, line string) {
 	if reason == "" {
-		return "denied by the user. Do not try the same again; ask or find another way.", "denied by you"
+		return "denied by the user. Do not try the same again; ask or find another way.", "by you"
 	}
-	return "denied by the user, who says: " + reason, "denied by you, with a reason"
+	return "denied by the user, who says: " + reason, "by you, with a reason"
 }
 
 // result emits the one result of a call, cut to what the model may get.
 func (r *run) result(c chat.ToolCall, res tools.Result) tools.Result {
-	if res.Status == tools.Failed {
+	if res.Status == tools.Failed && res.ExitCode == nil {
 		r.sum.Failed++
 	}
 	res.Text = tools.Cut(res.Text, r.cfg.MaxResult)
