@@ -207,6 +207,12 @@ func TestChangedBetweenPlanAndDo(t *testing.T) {
 			}
 			return os.Symlink(filepath.Join(outside, "f"), filepath.Join(root, "d/f"))
 		}},
+		{"another file", "d/f", func(root string) error {
+			if err := os.Mkdir(filepath.Join(root, "d"), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(root, "d/f"), []byte("needle\n"), 0o600)
+		}},
 		{"gone", "d", func(string) error { return nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
