@@ -70,7 +70,8 @@ type console struct {
 	hint      string
 	escSeq    int // of the timer for an unfinished sequence
 	ticking   bool
-	lastPaste time.Time // when a burst was taken for a paste
+	lastPaste time.Time // when there was a paste
+	unmarked  bool      // and the terminal did not mark it
 	prefixX   bool      // Ctrl-X was pressed
 	prompted  int       // dumb terminals: what was printed when the prompt was
 	resumed   time.Time
@@ -504,7 +505,7 @@ func (c *console) send(text string) {
 
 // promptDone ends what send started. A message that was not taken comes back.
 func (c *console) promptDone(text string, err error) {
-	c.prompting = false
+	c.prompting, c.cancelTurn = false, nil
 	if err == nil {
 		return
 	}
@@ -512,7 +513,7 @@ func (c *console) promptDone(text string, err error) {
 	c.tr.failure(err.Error(), hintOf(err))
 	if !c.started {
 		c.tr.isMine(text)
-		if c.ed.empty() && c.asking == nil {
+		if c.ed.empty() && c.asking == nil && !c.t.Dumb {
 			c.ed.setText(text)
 		}
 	}

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,32 +56,30 @@ func (c *console) expireIn(d time.Duration) {
 }
 
 // burst looks at keys that came at once. Several lines at once are a paste of a
-// terminal that does not mark it: one text, in which nothing is a command key. The
-// same holds for what follows a paste immediately, but for one Return.
+// terminal that does not mark it: one text, with what follows immediately, in which
+// nothing is a command key. Neither is it in what follows a marked paste immediately,
+// but for one Return at which enter looks twice.
 func (c *console) burst(keys []key, at time.Time) []key {
-	pasted := at.Sub(c.lastPaste) < pasteTail
-	first := 0
-	for i, k := range keys {
-		if k.name == keyPaste {
-			pasted, first = true, i
-			break
-		}
-	}
-	if !pasted {
-		if !isLines(keys) {
-			return keys
-		}
-		c.lastPaste = at
+	soon := at.Sub(c.lastPaste) < pasteTail
+	first := slices.IndexFunc(keys, func(k key) bool { return k.name == keyPaste })
+	switch {
+	case first < 0 && (isLines(keys) || soon && c.unmarked && len(keys) > 0):
+		c.lastPaste, c.unmarked = at, true
 		return []key{{name: keyPaste, text: keysText(keys)}}
+	case first < 0 && !soon:
+		return keys
+	case first >= 0:
+		c.unmarked = false
 	}
 	c.lastPaste = at
+	first = max(first, 0)
 	kept := keys[:first:first]
 	for i, k := range keys[first:] {
 		switch {
 		case k.name == keyPaste, k.name == keyRune && !k.alt:
 			kept = append(kept, k)
 		case k.name == keyEnter && i == len(keys[first:])-1 && !isLines(keys[first:]):
-			k.alt = true // enter looks twice at it
+			k.alt = true
 			kept = append(kept, k)
 		case k.name == keyEnter:
 			kept = append(kept, key{name: keyNewline})

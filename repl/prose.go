@@ -60,6 +60,18 @@ func (p *prose) end() string {
 	return out
 }
 
+// interrupt returns what was held back, since other lines come in between. The reply
+// goes on after them in a new row, in the same code block.
+func (p *prose) interrupt() string {
+	p.out = p.out[:0]
+	if !p.inLine {
+		p.decide(true)
+	}
+	p.flushRun()
+	p.inLine, p.start, p.span = false, p.start[:0], 0
+	return string(p.out)
+}
+
 func (p *prose) take(text string) {
 	for text != "" {
 		switch {

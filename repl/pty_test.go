@@ -409,8 +409,7 @@ func TestTerminalTypingWhileStreaming(t *testing.T) {
 	}
 }
 
-func TestTerminalKeyLatency(t *testing.T) {
-	t.Parallel()
+func TestTerminalKeyLatency(t *testing.T) { // alone, since it measures
 	r := startChild(t, 80, 24)
 	r.prompt("")
 	r.enter("flood")

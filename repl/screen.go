@@ -37,6 +37,9 @@ type screen struct {
 	deferred []byte
 }
 
+// maxBuffer is how much is gathered before it is written anyway, in bytes.
+const maxBuffer = 256 << 10
+
 // region is rows of styled text and where the cursor stands in them. Each row is
 // narrower than the screen.
 type region struct {
@@ -128,6 +131,9 @@ func (s *screen) scroll(text string) {
 		s.lineEnd()
 		s.open = s.open[:0]
 		text = rest
+		if len(s.buf) > maxBuffer {
+			s.write()
+		}
 	}
 }
 
@@ -158,9 +164,6 @@ func (s *screen) write() {
 		s.err = err
 	}
 	s.buf = s.buf[:0]
-	if cap(s.buf) > 1<<20 {
-		s.buf = nil
-	}
 }
 
 func (s *screen) draw() {

@@ -47,6 +47,7 @@ type transcript struct {
 	streamed strings.Builder // of the reply under way
 	reply    string          // the last one
 	thought  thinking
+	told     bool // what was thought of the reply under way
 
 	running  bool // a turn is
 	phase    string
@@ -126,7 +127,11 @@ func (t *transcript) queued(e event.Event) {
 
 // begin starts a section, divided from another one before it.
 func (t *transcript) begin(s section) {
-	if t.last == sectionText && s != sectionText {
+	switch {
+	case t.last != sectionText || s == sectionText:
+	case t.streamed.Len() > 0:
+		t.scr.print(t.prose.interrupt())
+	default:
 		t.scr.print(t.prose.end())
 	}
 	if t.last == s && s == sectionText {
@@ -217,20 +222,27 @@ func (t *transcript) replied(e event.Event) {
 		return
 	}
 	m := e.Reply.Message
-	if t.thought.words == 0 && m.Thinking != "" {
+	if t.thought.words == 0 && !t.told {
 		t.thought.add(m.Thinking, time.Time{})
 	}
 	t.endThought(e.Time)
+	t.told = false
 	if rest := t.missing(m.Content); rest != "" {
 		t.begin(sectionText)
 		t.scr.print(t.prose.write(rest))
 	}
-	if t.last == sectionText {
-		t.scr.print(t.prose.end())
-		t.scr.freshLine()
-	}
+	t.endText()
 	if strings.TrimSpace(m.Content) != "" {
 		t.reply = m.Content
+	}
+}
+
+// endText ends a reply's text, wherever it is.
+func (t *transcript) endText() {
+	rest := t.prose.end()
+	if t.last == sectionText {
+		t.scr.print(rest)
+		t.scr.freshLine()
 	}
 	t.streamed.Reset()
 }
@@ -275,6 +287,7 @@ func (t *transcript) endThought(at time.Time) {
 	if th.words == 0 {
 		return
 	}
+	t.told = true
 	text := "thought"
 	if took := at.Sub(th.start); !th.start.IsZero() && took >= time.Second {
 		text += " for " + seconds(took)
@@ -499,13 +512,14 @@ func (t *transcript) end(e event.Event) {
 	if e.End == nil {
 		return
 	}
-	t.endText(*e.End)
-	t.streamed.Reset()
+	t.endText()
+	t.lastWords(*e.End)
 	t.begin(sectionEnd)
 	t.scr.print(t.closing(*e.End) + "\n")
 }
 
-func (t *transcript) endText(end event.End) {
+// lastWords shows what a turn ends with beside its closing line.
+func (t *transcript) lastWords(end event.End) {
 	switch end.Reason {
 	case event.Complete, event.Blocked:
 		if strings.TrimSpace(end.Text) == "" || end.Text == t.reply && t.last == sectionText {
