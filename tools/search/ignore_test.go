@@ -32,6 +32,7 @@ var rulesTable = []struct{ rules, ignored string }{
 	{"d/*/a.log", "d/e/a.log"},
 	{"d**/x", "d/e/f/x"},
 	{"/**x", "foox"},
+	{"[d]**/f", ""},
 	{"?.log", "a.log d/a.log d/e/a.log"},
 	{"[!b].log", "a.log d/a.log d/e/a.log"},
 	{"[a-c][.]log", "a.log d/a.log d/e/a.log"},

@@ -218,7 +218,7 @@ func (p *page) write(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// notes says what was not searched.
+// notes says what was not searched and why all was.
 func (t *total) notes() string {
 	text := t.left.notes("searched")
 	if t.relaxed {

@@ -227,8 +227,11 @@ func (w *walker) searchTree(j *job, holder *directory, name string, lax bool, st
 func (w *walker) searchFile(j *job, holder *directory, name string, stop *atomic.Bool) (total, error) {
 	s := &scanner{job: j, finder: newFinder(j.query), stop: stop, named: true}
 	s.open(holder, name, j.start.Rel())
-	if s.left.unreadable > 0 {
+	switch {
+	case s.left.unreadable > 0:
 		return total{}, errors.New(s.left.firstUnread)
+	case s.files == 0:
+		return total{}, workspace.ErrChanged
 	}
 	return total{files: s.files, left: s.left, named: true}, nil
 }

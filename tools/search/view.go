@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -146,15 +147,16 @@ func (w *walker) enter(rel string) (holder *directory, name string, err error) {
 
 // left counts what was left out.
 type left struct {
-	hidden, ignored  int
-	links, odd       int
-	hardLinks        int
-	secret, binary   int
-	unreadable       int
-	firstUnread      string // "path: cause" of the first unreadable one, by path
-	firstPath        string
-	dropped          map[string]int
-	settings, partly bool
+	hidden, ignored int
+	links, odd      int
+	hardLinks       int
+	secret          int
+	binary          int // those in which the text seems to be
+	unreadable      int
+	firstPath       string // of the unreadable ones, by name
+	firstUnread     string // that path and the cause
+	dropped         map[string]int
+	settings        bool // the program's own directory
 }
 
 func (l *left) drop(name string) {
@@ -164,8 +166,11 @@ func (l *left) drop(name string) {
 	l.dropped[name]++
 }
 
-// fail notes an entry that could not be read.
+// fail notes an entry that could not be read. One that is gone by now is none.
 func (l *left) fail(path string, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
 	if l.unreadable++; l.firstPath == "" || path < l.firstPath {
 		l.firstPath, l.firstUnread = path, quoteName(path)+": "+err.Error()
 	}
@@ -190,7 +195,6 @@ func (l *left) add(o *left) {
 		}
 	}
 	l.settings = l.settings || o.settings
-	l.partly = l.partly || o.partly
 }
 
 // droppedNames returns the names of dropped directories, sorted.
