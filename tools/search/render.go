@@ -257,7 +257,7 @@ func (l *left) notes(verb string) string {
 		text = fmt.Sprintf("Not %s unless named as path: %s.\n", verb, strings.Join(parts, ", "))
 	}
 	if l.unreadable > 0 {
-		text += fmt.Sprintf("Could not read %d, first %s.\n", l.unreadable, cutText(l.firstUnread, 200))
+		text += fmt.Sprintf("Could not read %d, first %s: %v.\n", l.unreadable, cutText(quoteName(l.firstPath), 200), l.firstCause)
 	}
 	return text
 }

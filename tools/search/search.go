@@ -10,7 +10,6 @@ package search
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -229,7 +228,7 @@ func (w *walker) searchFile(j *job, holder *directory, name string, stop *atomic
 	s.open(holder, name, j.start.Rel())
 	switch {
 	case s.left.unreadable > 0:
-		return total{}, errors.New(s.left.firstUnread)
+		return total{}, s.left.firstCause
 	case s.files == 0:
 		return total{}, workspace.ErrChanged
 	}

@@ -154,7 +154,7 @@ type left struct {
 	binary          int // those in which the text seems to be
 	unreadable      int
 	firstPath       string // of the unreadable ones, by name
-	firstUnread     string // that path and the cause
+	firstCause      error
 	dropped         map[string]int
 	settings        bool // the program's own directory
 }
@@ -172,7 +172,7 @@ func (l *left) fail(path string, err error) {
 		return
 	}
 	if l.unreadable++; l.firstPath == "" || path < l.firstPath {
-		l.firstPath, l.firstUnread = path, quoteName(path)+": "+err.Error()
+		l.firstPath, l.firstCause = path, err
 	}
 }
 
@@ -187,7 +187,7 @@ func (l *left) add(o *left) {
 	l.binary += o.binary
 	l.unreadable += o.unreadable
 	if o.firstPath != "" && (l.firstPath == "" || o.firstPath < l.firstPath) {
-		l.firstPath, l.firstUnread = o.firstPath, o.firstUnread
+		l.firstPath, l.firstCause = o.firstPath, o.firstCause
 	}
 	for name, n := range o.dropped {
 		for range n {
