@@ -155,6 +155,9 @@ func (c *console) answer(q event.Question, d decision, reason string) {
 
 // settled forgets a question that was answered, here or elsewhere.
 func (c *console) settled(callID string) {
+	if callID == "" {
+		return
+	}
 	for i, q := range c.waiting {
 		if q.CallID == callID {
 			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +29,11 @@ func TestMain(m *testing.M) {
 
 // childMain is a small app around Run with a conversation that does what it is told.
 func childMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
+	ending := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
+	if os.Getenv("TERM") != "dumb" {
+		ending = append(ending, syscall.SIGINT)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ending...)
 	defer stop()
 	dumb := os.Getenv("TERM") == "dumb"
 	t := &Terminal{In: os.Stdin, Out: os.Stdout, Dumb: dumb, Color: os.Getenv("NO_COLOR") == ""}
@@ -50,10 +53,15 @@ func childMain() int {
 		Conversation: conv,
 		Terminal:     t,
 		Banner:       "a test",
-		Prompt:       func() string { return "> " },
-		FirstInput:   os.Getenv("REPL_TEST_FIRST"),
-		History:      os.Getenv("REPL_TEST_HISTORY"),
-		Mask:         func(line string) string { return strings.ReplaceAll(line, "ghp_secret", "•••") },
+		Prompt: func() string {
+			if conv.last() == "panic in the loop" {
+				panic("a test panics in the loop")
+			}
+			return "> "
+		},
+		FirstInput: os.Getenv("REPL_TEST_FIRST"),
+		History:    os.Getenv("REPL_TEST_HISTORY"),
+		Mask:       func(line string) string { return strings.ReplaceAll(line, "ghp_secret", "•••") },
 		Paths: func(prefix string) []string {
 			return []string{"main.go", "main_test.go", "docs/"}
 		},
@@ -245,11 +253,26 @@ func (f *fake) act(ctx context.Context, text string) {
 			f.ask(ctx, rest)
 		}
 	case "panic":
-		panic("a test panics in a turn")
+		if rest == "" {
+			panic("a test panics in a turn")
+		}
+	case "timeout": // the turn ends while its question waits
+		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		f.ask(ctx, "1")
 	default:
 		f.say("you said " + strconv.Quote(text))
 		f.reply("you said " + strconv.Quote(text))
 	}
+}
+
+func (f *fake) last() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.prompts) == 0 {
+		return ""
+	}
+	return f.prompts[len(f.prompts)-1]
 }
 
 func (f *fake) say(text string) { f.emit(event.Event{Kind: event.Content, Text: text}) }
@@ -286,10 +309,4 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// goroutines is a helper to see leaks.
-func goroutines() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
 }

@@ -467,15 +467,22 @@ func (c *console) event(e event.Event) {
 		if e.Answer != nil {
 			c.settled(e.Answer.CallID)
 		}
+	case event.CallEnd: // a question that was not answered is none any more
+		if e.Result != nil {
+			c.settled(e.Result.CallID)
+		}
 	case event.TurnEnd:
 		c.turnEnded()
 	}
 }
 
 func (c *console) turnEnded() {
-	c.awaitEnd, c.stopping = false, false
-	for _, q := range c.waiting {
-		c.settled(q.CallID)
+	c.awaitEnd, c.stopping, c.waiting = false, false, nil
+	if c.dialog != nil {
+		c.settled(c.dialog.callID)
+	}
+	if c.asking != nil {
+		c.settled(c.asking.callID)
 	}
 	if c.o.Bell {
 		c.bell()

@@ -22,7 +22,7 @@ type draftLayout struct {
 // at most maxRows of them around the cursor.
 func layoutDraft(st style, prompt string, c *cells, line []rune, pos, cols, maxRows int) region {
 	l := draftLayout{width: max(cols-1, 1)}
-	prompt = termtext.Cut(termtext.Line(prompt), max(l.width/2, 1))
+	prompt = termtext.Cut(termtext.Line(prompt), max(l.width/2, l.width-20, 1))
 	l.b.WriteString(st.cyan(prompt))
 	l.used = termtext.Width(prompt)
 	for i, r := range line {

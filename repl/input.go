@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"zcoder/internal/termtext"
 )
 
 // pasteTail is how long after a paste what comes belongs to it still.
@@ -458,6 +460,6 @@ func (c *console) dumbPrompt() {
 	if c.asking == nil && !c.ed.empty() {
 		prompt = "> "
 	}
-	c.scr.print(strings.ReplaceAll(prompt, "\n", " "))
+	c.scr.print(termtext.Line(prompt))
 	c.prompted = c.scr.printed
 }

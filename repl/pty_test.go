@@ -107,7 +107,6 @@ func (r *terminalRun) look(f func(v *vt)) {
 
 func (r *terminalRun) screen() (s string) { r.look(func(v *vt) { s = v.screenText() }); return s }
 func (r *terminalRun) all() (s string)    { r.look(func(v *vt) { s = v.all() }); return s }
-func (r *terminalRun) row() (s string)    { r.look(func(v *vt) { s = v.cursorRow() }); return s }
 
 // until waits for a state of the screen.
 func (r *terminalRun) until(what string, ok func(v *vt) bool) {
@@ -190,8 +189,10 @@ func (r *terminalRun) modes() string {
 
 func TestTerminalTurn(t *testing.T) {
 	t.Parallel()
+	from := time.Now()
 	r := startChild(t, 80, 24)
 	r.prompt("")
+	t.Logf("start to prompt: %v", time.Since(from))
 	r.enter("hello")
 	r.see(`you said "hello"`)
 	r.see("done · 12 tokens · 31 % of 16k")
@@ -543,6 +544,15 @@ func TestTerminalApproval(t *testing.T) {
 		r.see("stopped ·")
 		r.prompt("")
 	})
+	t.Run("the turn ends", func(t *testing.T) {
+		t.Parallel()
+		r := startChild(t, 80, 24)
+		r.prompt("")
+		r.enter("timeout")
+		r.see("Allow this?")
+		r.see("done ·")
+		r.prompt("")
+	})
 	t.Run("too small", func(t *testing.T) {
 		t.Parallel()
 		r := startChild(t, 120, 6)
@@ -581,6 +591,13 @@ func TestTerminalModesAreRestored(t *testing.T) {
 			r.see("type q")
 			_ = r.cmd.Process.Signal(syscall.SIGTERM)
 		}, 0},
+		{"SIGINT twice at an approval", func(r *terminalRun) {
+			r.enter("ask 1")
+			r.see("Allow this?")
+			_ = r.cmd.Process.Signal(syscall.SIGINT)
+			_ = r.cmd.Process.Signal(syscall.SIGINT)
+		}, 0},
+		{"panic in the loop", func(r *terminalRun) { r.enter("panic in the loop") }, 2},
 		{"panic in a turn", func(r *terminalRun) { r.enter("panic") }, 2},
 		{"panic in a command", func(r *terminalRun) { r.enter("/panic") }, 2},
 		{"panic in a command of the person", func(r *terminalRun) { r.enter("! panic") }, 2},
@@ -888,4 +905,51 @@ func TestTerminalIdle(t *testing.T) {
 	if size() != wrote {
 		t.Error("it wrote something while idle")
 	}
+}
+
+// TestTerminalReflow resizes a terminal that wraps its rows anew, and looks for
+// leftovers of the draft.
+func TestTerminalReflow(t *testing.T) {
+	t.Parallel()
+	tmux, err := exec.LookPath("tmux")
+	if err != nil {
+		t.Skip("tmux is not there")
+	}
+	self, _ := os.Executable()
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(tmux, append([]string{"-f", "/dev/null", "-S", filepath.Join(dir, "socket")}, args...)...)
+		cmd.Env = []string{"TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C.UTF-8", "REPL_TEST_CHILD=1"}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("tmux %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	until := func(what string, ok func(screen string) bool) {
+		t.Helper()
+		var screen string
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if screen = run("capture-pane", "-p", "-S", "-100"); ok(screen) {
+				return
+			}
+		}
+		t.Fatalf("waited in vain for %s:\n%s", what, screen)
+	}
+	run("new-session", "-d", "-x", "80", "-y", "24", self)
+	defer run("kill-server")
+	until("the prompt", func(s string) bool { return strings.Contains(s, "\n>") })
+	run("send-keys", "a draft that is long enough to need several rows on a narrow screen 漢字")
+	until("the draft", func(s string) bool { return strings.Contains(s, "漢字") })
+	for _, width := range []string{"70", "60", "45", "30", "20", "33", "50", "64", "80"} {
+		run("resize-window", "-x", width, "-y", "24")
+		until("a draft on "+width, func(s string) bool {
+			whole := strings.ReplaceAll(strings.ReplaceAll(s, "\n", ""), " ", "")
+			return strings.HasPrefix(whole, "atest>adraftthatislongenoughtoneedseveralrowsonanarrowscreen漢字")
+		})
+	}
+	until("one draft", func(s string) bool {
+		return strings.TrimRight(s, "\n") == "a test\n\n> a draft that is long enough to need several rows on a narrow screen 漢字"
+	})
 }

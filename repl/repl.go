@@ -127,7 +127,8 @@ type TTY struct {
 var ErrTerminalGone = errors.New("the terminal is gone")
 
 // Run talks to the person until they leave, and returns nil then. It blocks. When
-// ctx ends it returns ctx's cause. The terminal is as before afterwards, whatever
+// ctx ends it returns ctx's cause: signals that end the program are app's to turn
+// into that. The terminal is as before afterwards, whatever
 // happened; a turn that runs is cancelled and waited for.
 func Run(ctx context.Context, o Options) error {
 	c, err := newConsole(ctx, o)

@@ -156,6 +156,7 @@ func (t *transcript) message(prompt, text string) {
 	t.begin(nowhere)
 	t.begin(sectionUser)
 	lines := bounded(termtext.Safe(text), t.st)
+	prompt = termtext.Line(prompt)
 	indent := strings.Repeat(" ", min(termtext.Width(prompt), 8))
 	t.scr.print(t.st.cyan(prompt) + strings.Join(lines, "\n"+indent) + "\n")
 }
@@ -193,7 +194,7 @@ func (t *transcript) shell(text string) {
 }
 
 func (t *transcript) setPhase(phase, detail string) {
-	t.phase, t.detail, t.since, t.output = phase, detail, t.now(), ""
+	t.phase, t.detail, t.since, t.output = termtext.Line(phase), detail, t.now(), ""
 }
 
 func (t *transcript) progress(s *event.State) {

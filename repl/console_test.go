@@ -1,0 +1,204 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zcoder/internal/event"
+)
+
+// cutConversation ends its events after a few, as a server may.
+type cutConversation struct {
+	*fake
+	asked  []int64 // after which events were asked for
+	events int64   // how many there are
+}
+
+func (c *cutConversation) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
+	c.asked = append(c.asked, after)
+	return func(yield func(event.Event, error) bool) {
+		for seq := after + 1; seq <= min(after+2, c.events); seq++ {
+			if !yield(event.Event{Seq: seq, Kind: event.Info, Text: "x"}, nil) {
+				return
+			}
+		}
+		if after >= c.events && len(c.asked) > 6 {
+			<-ctx.Done()
+		}
+		yield(event.Event{}, errors.New("cut off"))
+	}
+}
+
+func TestSubscriptionGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, v := testScreen(80, 24)
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &console{
+			o:   Options{Now: time.Now, AfterFunc: func(d time.Duration, f func()) func() { timer := time.AfterFunc(d, f); return func() { timer.Stop() } }},
+			scr: s, t: &Terminal{}, ctx: ctx, inbox: make(chan func(), 1),
+		}
+		c.tr = newTranscript(s, style{plain: true}, time.Now)
+		conv := &cutConversation{fake: newFake(), events: 5}
+		c.conv = conv
+		began := time.Now()
+		c.subscribe()
+		for len(conv.asked) < 7 {
+			(<-c.inbox)()
+			synctest.Wait()
+			if len(c.inbox) == 0 {
+				time.Sleep(time.Millisecond) // let the pauses pass
+			}
+			for len(c.inbox) == 0 && len(conv.asked) < 7 {
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+			}
+		}
+		cancel()
+		c.wg.Wait()
+		if c.seen != 5 {
+			t.Errorf("seen %d events", c.seen)
+		}
+		if took := time.Since(began); took < 3*time.Second || took > 10*time.Second {
+			t.Errorf("asked %v within %v", conv.asked, took)
+		}
+		s.flush()
+		if got := v.all(); strings.Count(got, "trying again: cut off") != 1 {
+			t.Errorf("shown\n%s", got)
+		}
+	})
+}
+
+func TestRunNeedsATerminal(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Run(t.Context(), Options{Conversation: newFake(), Terminal: &Terminal{In: f, Out: f}}); err == nil {
+		t.Error("no error")
+	}
+	if err := Run(t.Context(), Options{}); err == nil {
+		t.Error("no error without a conversation")
+	}
+}
+
+func TestNearest(t *testing.T) {
+	c := &console{o: Options{Commands: []Command{{Name: "model"}, {Name: "sessions"}, {Name: "new", Aliases: []string{"clear"}}, {Name: "context"}}}}
+	for word, want := range map[string]string{
+		"hlep": "help", "modle": "model", "mod": "model", "session": "sessions", "claer": "new", "ex": "quit",
+		"xyzzy": "", "contxt": "context", "etc/hosts": "", "": "", "quti": "quit",
+	} {
+		if got := c.nearest(word); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h")
+	one, two := newHistory(path, nil), newHistory(path, nil)
+	add := func(h *history, line string) {
+		t.Helper()
+		if err := h.add(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := func(h *history) string { text, _, _ := h.step(false, change{}); return text }
+	add(one, "a")
+	add(two, "b\nc")
+	add(one, "d")
+	add(one, "d")
+	for _, want := range []string{"d", "b\nc", "a", ""} {
+		if got := up(two); got != want {
+			t.Errorf("two: %q, want %q", got, want)
+		}
+	}
+	for _, want := range []string{"d", "b\nc", "a", ""} {
+		if got := up(one); got != want {
+			t.Errorf("one: %q, want %q", got, want)
+		}
+	}
+	three := newHistory(path, nil)
+	if got := up(three); got != "d" {
+		t.Errorf("three: %q", got)
+	}
+	if _, back, ok := three.step(true, change{}); !ok || back == nil {
+		t.Error("no way back to the draft")
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	add(one, "e")
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+func TestHistoryBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h")
+	line := strings.Repeat("x", 9000)
+	var b strings.Builder
+	b.WriteString("not JSON\n")
+	for range 600 {
+		b.WriteString(`"` + line + "\"\n\"y\"\n")
+	}
+	if err := os.WriteFile(path, []byte(b.String()+`"unfinished`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newHistory(path, nil)
+	h.sync()
+	if n := len(h.entries); n == 0 || n > maxHistory {
+		t.Errorf("%d entries", n)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > maxHistoryFile || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := h.add(strings.Repeat("z", maxHistoryLine+1)); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := os.Stat(path); after.Size() != info.Size() {
+		t.Error("a huge line was stored")
+	}
+	if h.entries[len(h.entries)-1][0] != 'z' {
+		t.Error("it is not kept in memory")
+	}
+}
+
+func TestChooser(t *testing.T) {
+	c := newChooser(style{plain: true}, "Pick\x1b", []string{"one", "two\n", "three", "four"}, 1, 40, 5)
+	press := func(s string) (int, bool) {
+		var d decoder
+		for _, k := range append(d.feed([]byte(s)), d.expire()...) {
+			if i, done := c.key(k); done {
+				return i, true
+			}
+		}
+		return -1, false
+	}
+	if got := strings.Join(c.frame(), "\n"); got != "Pick\\x1b\n  one\n> two⏎                                 \n  three\n2 of 4 · Enter picks, Esc leaves, type…" {
+		t.Errorf("frame\n%s", got)
+	}
+	if i, done := press("\x1b[B\x1b[B\x1b[B\r"); !done || i != 3 {
+		t.Errorf("down to the end: %d %v", i, done)
+	}
+	if i, done := press("HRE\r"); !done || i != 2 {
+		t.Errorf("narrowed: %d %v", i, done)
+	}
+	if _, done := press("zzz\r"); done {
+		t.Error("picked nothing")
+	}
+	if i, done := press("\x7f\x7f\x7f\x7f\x7f\x7f\x1b[H\r"); !done || i != 0 {
+		t.Errorf("widened again: %d %v", i, done)
+	}
+	if i, done := press("\x1b"); !done || i != -1 {
+		t.Errorf("Esc: %d %v", i, done)
+	}
+}
