@@ -229,7 +229,7 @@ func (c *console) userCommand(command string) {
 		shown, err = c.o.RunUser(ctx, command, tty)
 	}, func() {
 		if shown != "" {
-			c.tr.mine = append(c.tr.mine, shown)
+			c.tr.expect(shown)
 		}
 		if err != nil {
 			c.tr.failure(err.Error(), hintOf(err))

@@ -498,7 +498,7 @@ func (c *console) bell() {
 // send starts a turn. The text is on the screen already.
 func (c *console) send(text string) {
 	c.prompting, c.awaitEnd, c.started, c.stopping = true, true, false, false
-	c.tr.mine = append(c.tr.mine, text)
+	c.tr.expect(text)
 	c.tr.setPhase("starting", "")
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.cancelTurn = cancel
@@ -533,10 +533,15 @@ func hintOf(err error) string {
 	return ""
 }
 
-// stop ends the running turn. The second time it does not ask the conversation.
+// stop ends the running turn. The second time it does not rely on the conversation,
+// and gives up waiting for an end that nobody owes us.
 func (c *console) stop(skip bool) {
-	if c.stopping && c.cancelTurn != nil {
+	switch {
+	case c.stopping && c.cancelTurn != nil:
 		c.cancelTurn()
+		return
+	case c.stopping:
+		c.awaitEnd, c.tr.running, c.stopping = false, false, false
 		return
 	}
 	c.stopping = true

@@ -173,6 +173,13 @@ func bounded(text string, st style) []string {
 	return append(cut, lines[len(lines)-blockTail:]...)
 }
 
+// expect says that text of a User or Shell event is on the screen already.
+func (t *transcript) expect(text string) {
+	const most = 16 // events that may never come
+	t.mine = append(t.mine, text)
+	t.mine = t.mine[max(0, len(t.mine)-most):]
+}
+
 func (t *transcript) isMine(text string) bool {
 	for i, m := range t.mine {
 		if m == text {
