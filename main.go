@@ -1,6 +1,10 @@
 // Command zcoder is a terminal agent for people who run their own models.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(0) }
+	"zcoder/internal/app"
+)
+
+func main() { os.Exit(app.Main()) }

@@ -119,8 +119,11 @@ func TestLookup(t *testing.T) {
 
 func TestCutKeepsHeadAndTail(t *testing.T) {
 	got := Cut(strings.Repeat("é", 50)+"\n"+strings.Repeat("z", 100), 50)
-	want := strings.Repeat("é", 15) + "\n[… 151 bytes (1 lines) left out …]\n" + strings.Repeat("z", 20)
+	want := strings.Repeat("é", 30) + "\n[… 101 characters (1 lines) left out …]\n" + strings.Repeat("z", 20)
 	if got != want {
 		t.Errorf("Cut = %q; want %q", got, want)
+	}
+	if whole := strings.Repeat("é", 50); Cut(whole, 50) != whole {
+		t.Error("Cut shortened a text of exactly the bound")
 	}
 }

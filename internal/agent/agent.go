@@ -68,7 +68,7 @@ type Config struct {
 	MaxOutput     int           // tokens of one reply; 0 leaves it to the server
 	MaxRounds     int           // rounds of one turn
 	MaxTime       time.Duration // of one turn
-	MaxResult     int           // bytes of one tool result that the model gets
+	MaxResult     int           // characters of one tool result that the model gets
 	MaxTokens     int           // of one turn: tokens written, and read for the first time
 	RequireFinish bool          // a reply without calls does not end the turn
 	OneCall       bool          // of several calls in a reply only the first runs

@@ -157,6 +157,8 @@ type Gate struct {
 
 	mu    sync.Mutex
 	grant bool
+	// approved are the digests of requests that a person approved one by one.
+	approved map[Digest]bool
 }
 
 // Authorize judges r, asks where the rules say so, and records all of it before it
@@ -223,7 +225,25 @@ func (g *Gate) ask(ctx context.Context, r Request, v Verdict) (Permit, error) {
 	if answer.Choice == Conversation {
 		g.setGrant(true)
 	}
+	g.noteApproved(r)
 	return g.permit(r)
+}
+
+func (g *Gate) noteApproved(r Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.approved == nil {
+		g.approved = map[Digest]bool{}
+	}
+	g.approved[r.Digest()] = true
+}
+
+// ApprovedByPerson reports whether a person answered yes to exactly this request, as
+// opposed to a grant or a rule.
+func (g *Gate) ApprovedByPerson(r Request) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.approved[r.Digest()]
 }
 
 // permit writes the start of the action before it makes the permit: what cannot be

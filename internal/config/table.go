@@ -115,6 +115,7 @@ func loopRows() []Setting {
 		{Name: "loop-repeat-limit", Kind: Int, Min: 2, Max: 100, Default: "3", Unit: "rounds", Meaning: "rounds with the same calls and results before a warning"},
 		{Name: "loop-max-cycle", Kind: Int, Min: 1, Max: 16, Default: "4", Unit: "rounds", Meaning: "longest cycle of rounds that counts as a repetition"},
 		{Name: "incomplete-retry-limit", Kind: Int, Max: 20, Default: "3", Unit: "retries", Meaning: "corrections of an empty or broken reply"},
+		{Name: "goal-max-rejections", Kind: Int, Min: 1, Max: 100, Default: "3", Unit: "rejections", Meaning: "verdicts against a goal after which it is blocked"},
 		{Name: "require-finish-tool", Kind: Bool, Default: "false", Meaning: "end a turn only by the finish tool, never by a plain reply"},
 	}
 }

@@ -42,6 +42,8 @@ type Config struct {
 	// PauseAfterTurn pauses the queue after every turn.
 	PauseAfterTurn bool
 	Goals          GoalConfig
+	// EndTurn is called after every turn; what it returns is shown as notices. Nil: nothing.
+	EndTurn func() []string
 	// NewTurnID returns an id that is unique in the session.
 	NewTurnID func() string
 }
@@ -210,6 +212,11 @@ func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 
 // afterTurn pauses the queue after an end that a person should look at.
 func (s *Session) afterTurn(end event.End) {
+	if s.cfg.EndTurn != nil {
+		for _, notice := range s.cfg.EndTurn() {
+			s.emit(event.Event{Kind: event.Info, Text: notice})
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stop := end.Reason != event.Complete && end.Reason != event.Blocked && !s.skipped

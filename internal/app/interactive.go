@@ -1,0 +1,273 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"zcoder/internal/chat"
+	"zcoder/internal/event"
+	"zcoder/internal/termtext"
+	"zcoder/repl"
+)
+
+// desk is the REPL's side of the workbench: the conversation that is current and
+// what its commands need.
+type desk struct {
+	w     *workbench
+	ctx   context.Context // of the whole REPL, for completions
+	conv  *conversation
+	items atomic.Int64
+}
+
+// interactive talks to the person until they leave.
+func (w *workbench) interactive(ctx context.Context, first string) (int, error) {
+	ctx, stop, caught := catchHangups(ctx)
+	defer stop()
+	c, err := w.conversationFor(ctx, false)
+	if err != nil {
+		return statusUsage, err
+	}
+	d := &desk{w: w, ctx: ctx, conv: c}
+	t := w.terminal()
+	if err := w.ensureModel(ctx, d.chooseAtStart(t)); err != nil {
+		c.Close()
+		return statusFailed, err
+	}
+	warm := w.warmUp(ctx)
+	err = repl.Run(ctx, d.options(t, first))
+	warm()
+	status := w.leave(d, caught())
+	if s := caught(); s != 0 {
+		return s, nil
+	}
+	return status, err
+}
+
+// leave says how to come back, and frees the model if that is wanted.
+func (w *workbench) leave(d *desk, signalled int) int {
+	used := len(d.conv.History()) > 0
+	id := d.conv.Info().ID
+	if err := d.conv.Close(); err != nil {
+		report(w.p, err)
+		return statusFailed
+	}
+	if used && !w.v.Bool("demo") {
+		fmt.Fprintf(w.p.Stderr, "resume with: zcoder --resume %s\n", id)
+	}
+	if w.v.Bool("unload-at-exit") && signalled == 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), 5*time.Second)
+		defer cancel()
+		client, model := w.brain.current()
+		if err := client.Unload(ctx, model); err != nil {
+			report(w.p, err)
+		}
+	}
+	return statusOK
+}
+
+// catchHangups ends the context on TERM and HUP. Ctrl-C is a key in the REPL.
+func catchHangups(ctx context.Context) (context.Context, func(), func() int) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-got:
+			cancel(signalled{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(got); cancel(nil); <-done }, func() int {
+		var s signalled
+		if errors.As(context.Cause(ctx), &s) {
+			return 128 + int(s.signal)
+		}
+		return 0
+	}
+}
+
+// terminal is the terminal as the environment describes it.
+func (w *workbench) terminal() *repl.Terminal {
+	dumb := w.p.getenv("TERM") == "dumb" || w.p.getenv("TERM") == "" || !isTerminal(w.p.Stdout)
+	t := &repl.Terminal{In: w.p.Stdin, Out: w.p.Stdout, Dumb: dumb, Color: !dumb && w.p.getenv("NO_COLOR") == ""}
+	if dumb {
+		breaks := make(chan struct{}, 1)
+		got := make(chan os.Signal, 1)
+		signal.Notify(got, syscall.SIGINT)
+		ended := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-got:
+					select {
+					case breaks <- struct{}{}:
+					default:
+					}
+				case <-ended:
+					return
+				}
+			}
+		}()
+		w.onClose(func() error { signal.Stop(got); close(ended); return nil })
+		t.Interrupt = breaks
+	}
+	return t
+}
+
+func (d *desk) options(t *repl.Terminal, first string) repl.Options {
+	return repl.Options{
+		Conversation: d.conv,
+		Terminal:     t,
+		Commands:     d.commandsWithHints(),
+		History:      d.historyFile(),
+		Mask:         d.w.mask.Mask,
+		Paths:        d.w.completePath,
+		RunUser:      d.runUser,
+		Edit:         d.edit,
+		Steer:        d.steer,
+		Skip:         func() { d.conv.Skip() },
+		Banner:       d.banner(),
+		Prompt:       d.prompt,
+		FirstInput:   first,
+		Bell:         d.w.v.Bool("bell"),
+	}
+}
+
+// banner is the start line: where, with what, and what holds.
+func (d *desk) banner() string {
+	w := d.w
+	parts := []string{"zcoder " + version, termtext.Line(w.shortPath(w.ws.Root())), w.model()}
+	if w.profile.Name != "coding" {
+		parts = append(parts, w.profile.Name)
+	}
+	if w.readOnly.Load() {
+		parts = append(parts, "read-only")
+	}
+	lines := []string{strings.Join(parts, " · ")}
+	if w.v.Bool("demo") {
+		lines = append(lines, "This is a demonstration: the model's replies are prepared; the tools, the approval and the files are real.", "A command will ask for your approval: y runs it once, n refuses.")
+	} else {
+		lines = append(lines, "/help lists the commands, Ctrl-D leaves")
+	}
+	return strings.Join(append(lines, w.startNotices()...), "\n")
+}
+
+// shortPath writes the home directory as ~.
+func (w *workbench) shortPath(path string) string {
+	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(w.p.UserHome, "/")+"/"); ok {
+		return "~/" + rest
+	}
+	return path
+}
+
+func (d *desk) prompt() string {
+	mark := "› "
+	if d.w.profile.Name == "sysadmin" {
+		mark = "sysadmin › "
+	}
+	if d.w.readOnly.Load() {
+		mark = "read-only " + mark
+	}
+	return mark
+}
+
+// historyFile is the file of typed lines, one for each workspace.
+func (d *desk) historyFile() string {
+	dir, err := makePrivate(filepath.Join(d.w.home, "history"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, fileNameFor(d.w.ws.Root()))
+}
+
+func (d *desk) nextItem() string {
+	return "q" + strconv.FormatInt(d.items.Add(1), 10) + "-" + newCallID()[1:]
+}
+
+// steer takes a line that was entered during a turn.
+func (d *desk) steer(text string) error {
+	if command, ok := strings.CutPrefix(text, "!"); ok {
+		return d.enqueue(event.Command, strings.TrimSpace(command))
+	}
+	return d.enqueue(event.Steer, text)
+}
+
+// commandsWithHints shows what to do next under an error.
+func (d *desk) commandsWithHints() []repl.Command {
+	list := d.commands()
+	for i := range list {
+		run := list[i].Run
+		list[i].Run = func(ctx context.Context, ui repl.UI, args string) error {
+			err := run(ctx, ui, args)
+			if hint := hintOf(err); hint != "" {
+				return hinted{err, hint}
+			}
+			return err
+		}
+	}
+	return list
+}
+
+// ensureModel checks that the server has the model. If it has not and another one
+// that calls tools is there, choose decides; nil takes the only one.
+func (w *workbench) ensureModel(ctx context.Context, choose func(items []string) (int, bool)) error {
+	if w.v.Bool("demo") {
+		return nil
+	}
+	if name := w.rememberedModel(); name != "" && w.v.Source("model") == "default" {
+		w.brain.use(nil, name)
+	}
+	_, err := w.brain.known(ctx)
+	if !missing(err) {
+		return nil // other failures are told by the first turn, with their hint
+	}
+	client, wanted := w.brain.current()
+	list, lerr := able(ctx, client)
+	if lerr != nil || len(list) == 0 || w.v.Source("model") != "default" && choose == nil {
+		return err
+	}
+	i, ok := 0, len(list) == 1
+	if !ok && choose != nil {
+		items := make([]string, len(list))
+		for i, m := range list {
+			items[i] = fmt.Sprintf("%s  %s", termtext.Line(m.Name), size(m.Size))
+		}
+		i, ok = choose(items)
+	}
+	if !ok {
+		return err
+	}
+	w.brain.use(nil, list[i].Name)
+	w.rememberModel(list[i].Name)
+	fmt.Fprintf(w.p.Stderr, "note: the server does not have %s; using %s\n", termtext.Line(wanted), termtext.Line(list[i].Name))
+	return nil
+}
+
+// warmUp loads the model in the background while the person types. The function it
+// returns ends it and waits.
+func (w *workbench) warmUp(ctx context.Context) func() {
+	if !w.v.Bool("warmup") || w.v.Bool("demo") {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	w.brain.warming(cancel)
+	go func() {
+		defer close(done)
+		w.brain.warm(ctx, chat.Request{
+			Messages: []chat.Message{{Role: chat.System, Content: w.system}}, Tools: w.tools.Specs(),
+		})
+	}()
+	return func() { cancel(); <-done }
+}

@@ -1,0 +1,269 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"zcoder/internal/agent"
+	"zcoder/internal/chat"
+	"zcoder/internal/ollama"
+	"zcoder/internal/sizing"
+	"zcoder/tools"
+)
+
+// brain is the model in use: which one, on which server, with which window. Its
+// methods may be called from several goroutines.
+type brain struct {
+	explicit  int    // --context-window, 0 for auto
+	think     string // auto, on, off, low, medium, high
+	keepAlive string
+	memory    string // file that remembers windows by host and model
+	lite      *tools.Registry
+
+	mu     sync.Mutex
+	client *ollama.Client
+	model  string
+	facts  map[string]ollama.ModelFacts
+	window map[string]sizing.Choice // by model, once chosen
+	// stopWarm ends the warm-up; nil when there is none.
+	stopWarm context.CancelFunc
+}
+
+// use changes server or model; empty values keep what is.
+func (b *brain) use(client *ollama.Client, model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if client != nil {
+		b.client = client
+		b.facts, b.window = map[string]ollama.ModelFacts{}, map[string]sizing.Choice{}
+	}
+	if model != "" {
+		b.model = model
+	}
+}
+
+func (b *brain) current() (*ollama.Client, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.client, b.model
+}
+
+// Chat sends the request to the server in use.
+func (b *brain) Chat(ctx context.Context, r chat.Request, emit func(chat.Delta)) (chat.Reply, error) {
+	client, _ := b.current()
+	return client.Chat(ctx, r, emit)
+}
+
+// prepare finds out what a turn's requests need to say, and ends the warm-up, behind
+// which they would wait. It implements agent.Config.Prepare.
+func (b *brain) prepare(ctx context.Context) (agent.Setup, error) {
+	b.mu.Lock()
+	stop := b.stopWarm
+	b.stopWarm = nil
+	b.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	return b.find(ctx)
+}
+
+func (b *brain) find(ctx context.Context) (agent.Setup, error) {
+	facts, err := b.known(ctx)
+	if err != nil {
+		return agent.Setup{}, err
+	}
+	client, model := b.current()
+	if !facts.Tools {
+		return agent.Setup{}, &chat.Error{
+			Kind: chat.NoTools, Text: fmt.Sprintf("the model %q cannot call tools, so it cannot work as an agent", model),
+			Hint: "choose one that can with /model or --model; `ollama show NAME` lists \"tools\" among the capabilities",
+		}
+	}
+	loaded := b.loaded(ctx, client, model)
+	choice, first := b.choose(facts, loaded)
+	setup := agent.Setup{
+		Window: choice.Tokens, Loaded: loaded == choice.Tokens,
+		Think: thinkWord(b.think, facts), NoThink: thinkWord("off", facts), KeepThinking: facts.ThinkLevels,
+	}
+	if first {
+		setup.Notice = choice.Notice
+	}
+	if choice.Tokens > 0 && choice.Tokens < sizing.LiteBelow {
+		setup.Tools = b.lite
+	}
+	return setup, nil
+}
+
+// known asks the server for the facts about the model, once.
+func (b *brain) known(ctx context.Context) (ollama.ModelFacts, error) {
+	b.mu.Lock()
+	client, model := b.client, b.model
+	facts, ok := b.facts[model]
+	b.mu.Unlock()
+	if ok {
+		return facts, nil
+	}
+	facts, err := client.Show(ctx, model)
+	if err != nil {
+		return facts, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.facts[model] = facts
+	return facts, nil
+}
+
+// loaded is the window that the model is loaded with, 0 when it is not loaded or the
+// server does not say.
+func (b *brain) loaded(ctx context.Context, client *ollama.Client, model string) int {
+	list, err := client.Loaded(ctx)
+	if err != nil {
+		return 0
+	}
+	for _, m := range list {
+		if sameModel(m.Name, model) {
+			return m.Context
+		}
+	}
+	return 0
+}
+
+// sameModel compares names of which one may lack the tag "latest".
+func sameModel(a, b string) bool {
+	return strings.TrimSuffix(a, ":latest") == strings.TrimSuffix(b, ":latest")
+}
+
+// choose settles the window of this model for the life of the program, so that no
+// request makes the server load it again. first says that it was just chosen.
+func (b *brain) choose(facts ollama.ModelFacts, loaded int) (c sizing.Choice, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c, ok := b.window[b.model]; ok {
+		return c, false
+	}
+	c = sizing.Choose(sizing.Facts{
+		Explicit: b.explicit, Loaded: loaded, Trained: facts.TrainedContext,
+		Remembered: b.remembered()[b.key()],
+	})
+	b.window[b.model] = c
+	if b.explicit == 0 {
+		b.remember(c.Tokens)
+	}
+	return c, true
+}
+
+func (b *brain) key() string { return b.client.BaseURL() + " " + b.model }
+
+// remembered reads the windows that were used before. A file that cannot be read
+// counts as empty: it is only a memory.
+func (b *brain) remembered() map[string]int {
+	windows := map[string]int{}
+	data, err := os.ReadFile(b.memory)
+	if err != nil || json.Unmarshal(data, &windows) != nil {
+		return map[string]int{}
+	}
+	return windows
+}
+
+// remember stores the window for the next start. Failing to costs only the memory.
+func (b *brain) remember(tokens int) {
+	windows := b.remembered()
+	if windows[b.key()] == tokens {
+		return
+	}
+	windows[b.key()] = tokens
+	data, err := json.MarshalIndent(windows, "", "  ")
+	if err == nil {
+		_ = replaceFile(b.memory, append(data, '\n'))
+	}
+}
+
+// thinkWord is what a request says about thinking: nothing to a model that cannot.
+func thinkWord(wanted string, facts ollama.ModelFacts) string {
+	switch {
+	case !facts.Thinking:
+		return ""
+	case facts.ThinkLevels && wanted == "off":
+		return "low"
+	case facts.ThinkLevels && (wanted == "on" || wanted == ""):
+		return "medium"
+	case facts.ThinkLevels:
+		return wanted
+	case wanted == "off":
+		return "off"
+	}
+	return "on"
+}
+
+// able lists the server's models that can call tools.
+func able(ctx context.Context, client *ollama.Client) ([]ollama.ModelInfo, error) {
+	all, err := client.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []ollama.ModelInfo
+	for _, m := range all {
+		if facts, err := client.Show(ctx, m.Name); err == nil && facts.Tools {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// missing reports whether the error says that the server does not have the model.
+func missing(err error) bool {
+	var failure *chat.Error
+	return errors.As(err, &failure) && failure.Kind == chat.MissingModel
+}
+
+// replaceFile replaces one of our own small files as a whole.
+func replaceFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// source says where the window's size comes from.
+func (b *brain) source() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.window[b.model].Source
+}
+
+// warming notes how to end the warm-up: a turn that starts meanwhile does.
+func (b *brain) warming(cancel context.CancelFunc) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopWarm = cancel
+}
+
+// warm loads the model with the stable prefix, silently: whatever fails is told by
+// the first turn.
+func (b *brain) warm(ctx context.Context, r chat.Request) {
+	setup, err := b.find(ctx)
+	if err != nil {
+		return
+	}
+	client, model := b.current()
+	r.Model, r.NumCtx, r.KeepAlive, r.NumPredict, r.Think = model, setup.Window, b.keepAlive, 1, setup.NoThink
+	if setup.Tools != nil {
+		r.Tools = setup.Tools.Specs()
+	}
+	_, _ = client.Chat(ctx, r, func(chat.Delta) {})
+}

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"zcoder/internal/config"
+	"zcoder/internal/demo"
+)
+
+// version is the program's own; builds of a release set it with -ldflags.
+var version = "0.1.0-dev"
+
+// run reads the command line and does what it asks for.
+func run(ctx context.Context, p Process) (int, error) {
+	subs := subcommands()
+	if sub, rest, ok := config.FindSub(p.Args, configSubs(subs)); ok {
+		return runSub(ctx, p, subs, sub, rest)
+	}
+	v, err := config.Load(sources(p, p.Args))
+	if err != nil {
+		return statusUsage, err
+	}
+	switch {
+	case v.Bool("help"):
+		return statusOK, config.Help(p.Stdout, configSubs(subs))
+	case v.Bool("version"):
+		_, err := fmt.Fprintln(p.Stdout, "zcoder "+versionText())
+		return statusOK, err
+	}
+	return runMain(ctx, p, v)
+}
+
+func versionText() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return version + " (" + info.GoVersion + ")"
+	}
+	return version
+}
+
+func sources(p Process, args []string) config.Sources {
+	return config.Sources{Args: args, Env: p.lookup, ReadFile: os.ReadFile, UserHome: p.UserHome}
+}
+
+// runMain runs the agent: a one-shot turn, or the REPL.
+func runMain(ctx context.Context, p Process, v *config.Values) (status int, err error) {
+	prompt, once, err := firstPrompt(p, v)
+	if err != nil {
+		return statusUsage, err
+	}
+	w, err := open(p, v)
+	if err != nil {
+		return statusFailed, err
+	}
+	defer func() {
+		if cerr := w.close(); err == nil && cerr != nil {
+			err = cerr
+		}
+	}()
+	if once {
+		return w.oneShot(ctx, prompt)
+	}
+	return w.interactive(ctx, prompt)
+}
+
+// maxStdin bounds what is read from a pipe as a prompt or its context, in bytes.
+const maxStdin = 1 << 20
+
+// firstPrompt is what is asked first, and whether that is all. A pipe on stdin is the
+// prompt, or adds context to the one that is given.
+func firstPrompt(p Process, v *config.Values) (prompt string, once bool, err error) {
+	prompt = v.String("prompt")
+	words := strings.Join(v.Args(), " ")
+	interactive := isTerminal(p.Stdin)
+	once = prompt != "" || !interactive
+	if words != "" && prompt != "" {
+		return "", false, &config.UsageError{Text: fmt.Sprintf("both --prompt and the words %q are given", words), Hints: []string{"give one of them"}}
+	}
+	if prompt == "" {
+		prompt = words
+	}
+	if prompt == "" && v.Bool("demo") && interactive {
+		prompt = demo.Prompt
+	}
+	if !once {
+		return prompt, false, nil
+	}
+	piped, err := readPipe(p, prompt == "-" || prompt == "")
+	if err != nil {
+		return "", false, err
+	}
+	prompt = joinPrompt(prompt, piped)
+	if prompt == "" && v.Bool("demo") {
+		prompt = demo.Prompt
+	}
+	if prompt == "" {
+		return "", false, &config.UsageError{Text: "there is no prompt", Hints: []string{"give one with --prompt, on stdin, or run zcoder in a terminal"}}
+	}
+	return prompt, true, nil
+}
+
+func joinPrompt(prompt, piped string) string {
+	switch {
+	case prompt == "-" || prompt == "":
+		return strings.TrimSpace(piped)
+	case strings.TrimSpace(piped) == "":
+		return prompt
+	}
+	return prompt + "\n\nInput from stdin:\n" + piped
+}
+
+// readPipe reads stdin when it is a pipe or a file. Only a prompt that must come from
+// there waits for it: an open pipe that nobody writes to would wait for ever, so
+// context is taken only from a regular file or a pipe that has something to say.
+func readPipe(p Process, needed bool) (string, error) {
+	info, err := p.Stdin.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice != 0 {
+		return "", nil // closed, or /dev/null
+	}
+	if !needed && !info.Mode().IsRegular() && !readable(p.Stdin) {
+		return "", nil
+	}
+	data, err := io.ReadAll(io.LimitReader(p.Stdin, maxStdin+1))
+	if err != nil {
+		return "", fmt.Errorf("read stdin: %w", err)
+	}
+	if len(data) > maxStdin {
+		return "", &config.UsageError{Text: fmt.Sprintf("stdin holds more than %d bytes", maxStdin), Hints: []string{"put it into a file of the workspace and name it in the prompt"}}
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
+}
+
+// subcommand is `zcoder NAME …`.
+type subcommand struct {
+	config.Sub
+	run func(ctx context.Context, p Process, v *config.Values) (int, error)
+}
+
+func configSubs(subs []subcommand) []config.Sub {
+	list := make([]config.Sub, len(subs))
+	for i, s := range subs {
+		list[i] = s.Sub
+	}
+	return list
+}
+
+func runSub(ctx context.Context, p Process, subs []subcommand, sub config.Sub, rest []string) (int, error) {
+	v, err := config.LoadSub(sub, sources(p, rest))
+	if err != nil {
+		return statusUsage, err
+	}
+	if v.Bool("help") {
+		return statusOK, config.HelpSub(p.Stdout, sub)
+	}
+	for _, s := range subs {
+		if s.Name == sub.Name {
+			return s.run(ctx, p, v)
+		}
+	}
+	return statusUsage, fmt.Errorf("run subcommand %q: it has no body", sub.Name)
+}
+
+// subUsage is the error of a subcommand that was called wrongly.
+func subUsage(sub, text string) error {
+	return &config.UsageError{Text: sub + ": " + text, Hints: []string{"zcoder " + sub + " --help shows how"}}
+}
+
+func homePath(v *config.Values, parts ...string) string {
+	return filepath.Join(append([]string{v.String("home")}, parts...)...)
+}

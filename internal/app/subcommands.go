@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"zcoder/internal/config"
+	"zcoder/internal/store"
+)
+
+// subcommands lists them in the order of help. Each call makes fresh ones, since
+// their flags are read into them.
+func subcommands() []subcommand {
+	return []subcommand{configCommand(), sessionsCommand(), promptCommand()}
+}
+
+// onlyWord checks that a subcommand's words are none or this one.
+func onlyWord(sub string, v *config.Values, word string) error {
+	if args := v.Args(); len(args) > 1 || len(args) == 1 && args[0] != word {
+		return subUsage(sub, fmt.Sprintf("there is no %q", strings.Join(args, " ")))
+	}
+	return nil
+}
+
+func configCommand() subcommand {
+	var asJSON bool
+	sub := config.Sub{Name: "config", Usage: "show [--json]", Meaning: "print every setting and which layer set it",
+		Flags: func(s *pflag.FlagSet) { s.BoolVar(&asJSON, "json", false, "print JSON") }}
+	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
+		if err := onlyWord("config", v, "show"); err != nil {
+			return statusUsage, err
+		}
+		return statusOK, v.Show(p.Stdout, asJSON)
+	}}
+}
+
+func sessionsCommand() subcommand {
+	var all bool
+	sub := config.Sub{Name: "sessions", Usage: "[list] [--all]", Meaning: "list the stored sessions of this workspace", Settings: []string{"profile"},
+		Flags: func(s *pflag.FlagSet) { s.BoolVar(&all, "all", false, "of every workspace and profile") }}
+	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
+		if err := onlyWord("sessions", v, "list"); err != nil {
+			return statusUsage, err
+		}
+		root, profile := canonical(p, v), v.String("profile")
+		if all {
+			root, profile = "", ""
+		}
+		return statusOK, listSessions(p, v, root, profile)
+	}}
+}
+
+func listSessions(p Process, v *config.Values, root, profile string) error {
+	st, err := store.Open(sessionsDir(v))
+	if err != nil {
+		return err
+	}
+	list, err := st.List(root, profile)
+	if err != nil {
+		return err
+	}
+	for _, info := range list {
+		fmt.Fprintln(p.Stdout, sessionLine(info, time.Now()))
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Stderr, "no sessions here; --all lists those of every workspace")
+	}
+	return nil
+}
+
+func sessionsDir(v *config.Values) string {
+	if dir := v.String("sessions-dir"); dir != "" {
+		return dir
+	}
+	return homePath(v, "sessions")
+}
+
+// promptCommand needs no server: it shows the stable part of every request.
+func promptCommand() subcommand {
+	sub := config.Sub{Name: "prompt", Usage: "show", Meaning: "print exactly what the model is told before the conversation", Settings: []string{"profile"}}
+	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
+		if len(v.Args()) == 0 {
+			return statusUsage, subUsage("prompt", "say `zcoder prompt show`")
+		}
+		if err := onlyWord("prompt", v, "show"); err != nil {
+			return statusUsage, err
+		}
+		w, err := open(p, v)
+		if err != nil {
+			return statusFailed, err
+		}
+		w.promptShow(p.Stdout)
+		return statusOK, w.close()
+	}}
+}

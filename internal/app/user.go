@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"zcoder/internal/event"
+	"zcoder/internal/proc"
+	"zcoder/repl"
+	"zcoder/tools"
+)
+
+// maxShown bounds what the model sees of a person's own command, in bytes.
+const maxShown = 8192
+
+// runUser runs a line that the person typed after "!", on the terminal, with the
+// environment as it is. What it wrote, bounded, is what the next request can see;
+// what was typed into it is not recorded.
+func (d *desk) runUser(ctx context.Context, command string, tty repl.TTY) (shown string, err error) {
+	argv := append(append([]string(nil), d.w.shell.Argv()...), command)
+	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: d.w.ws.Root(), Env: d.w.p.Env, MaxOutput: maxShown}, tty)
+	if err != nil {
+		return "", err
+	}
+	shown = userRecord(command, out)
+	d.conv.Emit(event.Event{Kind: event.Shell, Text: shown})
+	return shown, nil
+}
+
+// onTerminal runs a child on the terminal that the REPL lends. Its two helpers end
+// with the child, and when the REPL takes the terminal back.
+func onTerminal(ctx context.Context, spec proc.Spec, tty repl.TTY) (proc.Outcome, error) {
+	done := make(chan struct{})
+	defer close(done)
+	keys := make(chan []byte)
+	go passKeys(tty.In, keys, done)
+	sizes := make(chan proc.Size)
+	go passSizes(tty, sizes, done)
+	return proc.RunTTY(ctx, spec, proc.TTY{Keys: keys, Out: tty.Out, Size: sizeOf(tty), Resize: sizes})
+}
+
+func sizeOf(tty repl.TTY) proc.Size {
+	cols, rows := tty.Size()
+	return proc.Size{Rows: rows, Cols: cols}
+}
+
+func passKeys(in io.Reader, keys chan<- []byte, done <-chan struct{}) {
+	for {
+		buf := make([]byte, 1024)
+		n, err := in.Read(buf)
+		if n > 0 {
+			select {
+			case keys <- buf[:n]:
+			case <-done:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func passSizes(tty repl.TTY, sizes chan<- proc.Size, done <-chan struct{}) {
+	for {
+		select {
+		case <-tty.Resize:
+		case <-done:
+			return
+		}
+		select {
+		case sizes <- sizeOf(tty):
+		case <-done:
+			return
+		}
+	}
+}
+
+func userRecord(command string, out proc.Outcome) string {
+	end := fmt.Sprintf("Exit code: %d", out.ExitCode)
+	if out.Signal != "" {
+		end = "Ended by " + out.Signal
+	}
+	return fmt.Sprintf("The user ran a command in the workspace:\n$ %s\n%s\n%s", command, end, tools.Cut(out.Output, maxShown))
+}
+
+// edit opens the draft in the person's editor.
+func (d *desk) edit(ctx context.Context, text string, tty repl.TTY) (string, error) {
+	editor := d.w.p.getenv("VISUAL")
+	if editor == "" {
+		editor = d.w.p.getenv("EDITOR")
+	}
+	if editor == "" {
+		editor = "vi"
+	}
+	path := filepath.Join(d.w.runtime.Path(), "draft.md")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("write the draft: %w", err)
+	}
+	defer os.Remove(path)
+	argv := append(strings.Fields(editor), path)
+	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: d.w.ws.Root(), Env: d.w.p.Env}, tty)
+	if err != nil {
+		return "", withHint(err, "set EDITOR to an editor that is installed")
+	}
+	if out.ExitCode != 0 {
+		return "", errors.New("the editor ended with an error; the draft is as it was")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the draft: %w", err)
+	}
+	return strings.TrimRight(string(data), "\n"), nil
+}
+
+// startNotices are warnings that belong under the start line.
+func (w *workbench) startNotices() []string {
+	var notices []string
+	if owner := w.p.getenv("SUDO_USER"); owner != "" && os.Geteuid() == 0 {
+		notices = append(notices, fmt.Sprintf("warning: this runs as root for %s; new files will belong to root, and settings are in %s", owner, w.home))
+	}
+	return notices
+}

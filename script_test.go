@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"zcoder/internal/scripted"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"zcoder": main})
+}
+
+// TestScripts runs the program as its users do, against the scripted model server.
+// Verbs of ours:
+//
+//	model FILE        starts a model server that plays FILE and points OLLAMA_HOST at it
+//	model -lax FILE   the same; unused replies are no failure
+//	requests FILE     writes the bodies of the chat requests so far, one a line
+//	mode MODE PATH    fails unless the permission bits of PATH are MODE
+//	term FILE         runs a program in a terminal as FILE says (see term_test.go)
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                filepath.Join("testdata", "script"),
+		RequireUniqueNames: true,
+		Setup:              setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"model":    cmdModel,
+			"requests": cmdRequests,
+			"mode":     cmdMode,
+			"term":     cmdTerm,
+		},
+	})
+}
+
+// setup gives each script a home of its own and a workspace to work in.
+func setup(env *testscript.Env) error {
+	env.Values["holder"] = &holder{t: env.T()}
+	home := filepath.Join(env.WorkDir, "home")
+	for _, dir := range []string{home, filepath.Join(env.WorkDir, "ws"), filepath.Join(env.WorkDir, "run")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	for name, value := range map[string]string{
+		"HOME": home, "ZCODER_HOME": filepath.Join(home, "zcoder"), "ZCODER_MODEL": "test-model",
+		"XDG_RUNTIME_DIR": filepath.Join(env.WorkDir, "run"), "OLLAMA_HOST": "127.0.0.1:9", "TERM": "dumb", "SHELL": "/bin/sh",
+		"ZCODER_WARMUP": "off",
+	} {
+		env.Setenv(name, value)
+	}
+	return nil
+}
+
+// holder is a script's model server.
+type holder struct {
+	t      testscript.T
+	server *scripted.Server
+}
+
+// fail ends the script at its end, when ts.Fatalf would panic.
+func (h *holder) fail(why string) {
+	h.t.Log(why)
+	h.t.FailNow()
+}
+
+func held(ts *testscript.TestScript) *holder { return ts.Value("holder").(*holder) }
+
+func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
+	lax := len(args) == 2 && args[0] == "-lax"
+	if neg || len(args) == 0 || len(args) > 1 && !lax {
+		ts.Fatalf("usage: model [-lax] FILE")
+	}
+	script, err := scripted.Parse(ts.ReadFile(filepath.Join(ts.Getenv("WORK"), args[len(args)-1])))
+	ts.Check(err)
+	server := scripted.New(script, scripted.Options{})
+	url, stop, err := server.Start()
+	ts.Check(err)
+	ts.Setenv("OLLAMA_HOST", url)
+	held(ts).server = server
+	ts.Defer(func() {
+		stop()
+		if failures := server.Failures(); len(failures) > 0 {
+			held(ts).fail("the model server: " + strings.Join(failures, "; "))
+		}
+		if n := server.Unused(); n > 0 && !lax {
+			held(ts).fail(fmt.Sprintf("the model server has %d replies left", n))
+		}
+	})
+}
+
+func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: requests FILE")
+	}
+	server := held(ts).server
+	if server == nil {
+		ts.Fatalf("no model server runs")
+	}
+	var b strings.Builder
+	for _, r := range server.Chats() {
+		b.Write(r.Body)
+		b.WriteByte('\n')
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+func cmdMode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mode MODE PATH")
+	}
+	info, err := os.Lstat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, not %s", args[1], got, args[0])
+	}
+}
