@@ -65,7 +65,13 @@ func childMain() int {
 		Paths: func(prefix string) []string {
 			return []string{"main.go", "main_test.go", "docs/"}
 		},
-		RunUser: childCommand,
+		RunUser: func(ctx context.Context, command string, tty TTY) (string, error) {
+			shown, err := childCommand(ctx, command, tty)
+			conv.emit(event.Event{Kind: event.Shell, Text: shown})
+			return shown, err
+		},
+		Steer: childQueue(conv, "steer"),
+		Later: childQueue(conv, "later"),
 		Edit: func(_ context.Context, text string, tty TTY) (string, error) {
 			_, _ = io.WriteString(tty.Out, "editor\r\n")
 			return text + " edited\nin two lines\n", nil
@@ -97,7 +103,21 @@ func childCommand(_ context.Context, command string, tty TTY) (string, error) {
 		got = append(got, buf[:n]...)
 	}
 	fmt.Fprintf(tty.Out, " got %q", got)
-	return "shown", nil
+	return "the record", nil
+}
+
+// childQueue takes messages during a turn, when the test wants that.
+func childQueue(conv *fake, how string) func(string) error {
+	if os.Getenv("REPL_TEST_QUEUE") == "" {
+		return nil
+	}
+	return func(text string) error {
+		if text == "no" {
+			return errors.New("the queue is full")
+		}
+		conv.say(how + " " + text + "\n")
+		return nil
+	}
 }
 
 func childCommands(conv *fake) []Command {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"zcoder/internal/event"
 	"zcoder/internal/termtext"
 )
 
@@ -21,8 +22,9 @@ type runningCommand struct {
 
 // handover is the terminal in the hands of a program of the person.
 type handover struct {
-	in     *ttyInput
-	resize chan struct{}
+	in      *ttyInput
+	resize  chan struct{}
+	records []event.Event // Shell events that came meanwhile
 }
 
 // known is a slash command: one of app's, or one of ours, which run in the loop.
@@ -254,6 +256,9 @@ func (c *console) handOver(run func(context.Context, TTY), done func()) {
 			c.handed = nil
 			c.takeBack(out)
 			done()
+			for _, e := range h.records {
+				c.tr.show(e)
+			}
 		})
 	})
 }

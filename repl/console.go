@@ -455,6 +455,10 @@ func (c *console) lost(ctx context.Context, err error) {
 // event shows one event and does what it asks for.
 func (c *console) event(e event.Event) {
 	c.seen = max(c.seen, e.Seq)
+	if e.Kind == event.Shell && c.handed != nil {
+		c.handed.records = append(c.handed.records, e)
+		return
+	}
 	c.tr.show(e)
 	switch e.Kind {
 	case event.TurnStart:

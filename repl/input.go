@@ -183,6 +183,8 @@ func (c *console) control(r rune) bool {
 			return true
 		}
 		c.endOfInput()
+	case 'g':
+		c.queueWith(c.o.Later)
 	case 'l':
 		c.scr.clear()
 	case 'n', 'p':
@@ -299,22 +301,31 @@ func (c *console) enterBusy(text string) {
 	case isCommand(text) && text[0] == '/':
 		c.slashBusy(text)
 	case text[0] != '!' && c.inTurn() && c.o.Steer != nil:
-		message := strings.TrimPrefix(text, "/")
-		if !strings.HasPrefix(text, "//") {
-			message = text
-		}
-		if err := c.o.Steer(message); err != nil {
-			c.tr.failure(err.Error(), hintOf(err))
-			return
-		}
-		c.ed.take()
-		c.record(text)
+		c.queueWith(c.o.Steer)
 	default:
 		c.queued = true
 		if !c.inTurn() {
 			c.hint = "the draft is sent when " + c.running.line + " is done"
 		}
 	}
+}
+
+// queueWith hands the draft to the conversation's queue. It stays when that says no.
+func (c *console) queueWith(add func(text string) error) {
+	text := c.ed.text()
+	if !c.inTurn() || add == nil || c.asking != nil || strings.TrimSpace(text) == "" || isCommand(text) {
+		return
+	}
+	message := text
+	if strings.HasPrefix(text, "//") {
+		message = text[1:]
+	}
+	if err := add(message); err != nil {
+		c.tr.failure(err.Error(), hintOf(err))
+		return
+	}
+	c.ed.take()
+	c.record(text)
 }
 
 // entered takes a whole input: it is shown, recorded and done.

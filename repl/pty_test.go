@@ -693,6 +693,28 @@ func TestTerminalUserCommand(t *testing.T) {
 	})
 	r.enter("hello")
 	r.see(`you said "hello"`)
+	if s := r.all(); strings.Contains(s, "the record") {
+		t.Errorf("the record is shown:\n%s", s)
+	}
+}
+
+func TestTerminalSteering(t *testing.T) {
+	t.Parallel()
+	r := startChild(t, 80, 24, "REPL_TEST_QUEUE=1")
+	r.prompt("")
+	r.enter("wait")
+	r.see("reading prompt")
+	r.send("be quick\r")
+	r.see("steer be quick")
+	r.send("then rest\x07")
+	r.see("later then rest")
+	r.send("no\r")
+	r.see("error: the queue is full")
+	r.prompt("no")
+	r.send("\x15//x\r")
+	r.see("steer /x")
+	r.send("\x03")
+	r.see("stopped ·")
 }
 
 func TestTerminalCommands(t *testing.T) {

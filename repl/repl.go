@@ -49,14 +49,16 @@ type Options struct {
 	// Paths returns the completions of an @path, without the @.
 	Paths func(prefix string) []string
 	// RunUser runs a person's `! command` on the terminal and blocks until its end.
-	// shown is the text of the Shell event that the conversation gets for it; the
-	// REPL does not show that one again.
+	// shown is the text of the Shell event that the conversation gets for it, before
+	// or after RunUser returns; the REPL does not show that one again.
 	RunUser func(ctx context.Context, command string, tty TTY) (shown string, err error)
 	// Edit lets a person edit text in an editor on the terminal.
 	Edit func(ctx context.Context, text string, tty TTY) (string, error)
 	// Steer takes a message that was entered during a turn; when it is nil the
 	// message is sent at the end of the turn.
 	Steer func(text string) error
+	// Later takes a message for after the turn, which Ctrl-G ends; nil is none.
+	Later func(text string) error
 	// Skip stops the turn for Esc, going on with what is queued; nil cancels.
 	Skip func()
 	// Banner is shown first.

@@ -313,7 +313,7 @@ func (t *transcript) called(e event.Event) {
 	t.endThought(e.Time)
 	if e.Call != nil {
 		t.calls[e.Call.ID] = *e.Call
-		t.setPhase(string(event.Calling), e.Call.Summary)
+		t.setPhase("about to run", e.Call.Summary)
 	}
 }
 
