@@ -3,9 +3,9 @@ package ollama
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modeltext"
 )
 
 // wireCall is a tool call as the server sends it. Its index is not read: servers
@@ -21,8 +21,7 @@ type wireCall struct {
 // collector gathers the calls of a reply in their order.
 type collector struct {
 	calls []chat.ToolCall
-	taken map[string]bool // ids of the history and of this reply
-	newID func() string
+	ids   modeltext.IDs
 }
 
 // add takes the calls of one record. The last record, and a record with an id that
@@ -81,47 +80,6 @@ func canonical(raw json.RawMessage) ([]byte, bool) {
 
 // finish gives every call an id that is its own and returns the calls.
 func (c *collector) finish() []chat.ToolCall {
-	for i := range c.calls {
-		id := c.calls[i].ID
-		for !usableID(id) || c.taken[id] {
-			id = c.newID()
-		}
-		c.taken[id] = true
-		c.calls[i].ID = id
-	}
+	c.ids.Own(c.calls)
 	return c.calls
-}
-
-// usableID reports whether an id of the server can stand in logs and requests.
-func usableID(id string) bool {
-	if id == "" || len(id) > 64 {
-		return false
-	}
-	for _, r := range []byte(id) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.', r == ':':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// newID makes an id for a call that has none.
-func (c *Client) newID() string {
-	if c.o.NewID != nil {
-		return c.o.NewID()
-	}
-	return "zcall_" + strconv.FormatInt(c.ids.Add(1), 10)
-}
-
-// idsOf are the ids of the calls in a history.
-func idsOf(history []chat.Message) map[string]bool {
-	ids := map[string]bool{}
-	for _, m := range history {
-		for _, call := range m.Calls {
-			ids[call.ID] = true
-		}
-	}
-	return ids
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
+	"zcoder/internal/modeltext"
 )
 
 // Chat sends a request and reads the reply as it streams. emit, when not nil, gets
@@ -22,12 +24,10 @@ func (c *Client) Chat(ctx context.Context, r chat.Request, emit func(chat.Delta)
 	if err != nil {
 		return chat.Reply{}, &chat.Error{Kind: chat.ServerFailure, Text: err.Error(), Cause: err}
 	}
-	q := call{method: http.MethodPost, path: "/api/chat", body: body, accept: "application/x-ndjson",
-		firstByte: c.o.FirstByteTimeout, idle: c.o.IdleTimeout, model: r.Model}
-	taken := idsOf(r.Messages)
+	q := c.server.Patient("/api/chat", body, ndjson, r.Model)
 	var reply chat.Reply
-	err = c.replay(ctx, func() (bool, error) {
-		d := newDecoder(emit, taken, c.newID)
+	err = c.server.Replay(ctx, func() (bool, error) {
+		d := newDecoder(emit, modeltext.NewIDs(r.Messages, c.server.NewID))
 		err := c.exchange(ctx, q, d)
 		reply = d.result()
 		return d.records > 0, err
@@ -39,21 +39,24 @@ func (c *Client) Chat(ctx context.Context, r chat.Request, emit func(chat.Delta)
 	return reply, err
 }
 
+// ndjson is the type of the streams of this API.
+const ndjson = "application/x-ndjson"
+
 // exchange sends a request once and feeds the records of the answer to d.
-func (c *Client) exchange(ctx context.Context, q call, d *decoder) error {
-	a, err := c.open(ctx, q)
+func (c *Client) exchange(ctx context.Context, q modelserver.Call, d *decoder) error {
+	a, err := c.server.Open(ctx, q)
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer a.Close()
 	if kind := a.Header.Get("Content-Type"); strings.Contains(kind, "text/html") {
 		page := make([]byte, 4<<10)
 		n, _ := a.Read(page)
-		return c.badResponse(a.StatusCode, c.BaseURL()+" answered with a web page", page[:n])
+		return c.server.BadResponse(a.StatusCode, c.BaseURL()+" answered with a web page", page[:n])
 	}
 	err = d.run(a, func(line []byte) {
-		if c.o.Debug != nil {
-			c.debug("record", string(line))
+		if c.server.Debugging() {
+			c.server.Debug("record", string(line))
 		}
 	})
 	var bad *streamError
@@ -61,23 +64,23 @@ func (c *Client) exchange(ctx context.Context, q call, d *decoder) error {
 	case errors.As(err, &bad):
 		return c.streamFailure(q, bad)
 	case err != nil:
-		return c.readFailure(ctx, a, err)
+		return c.server.ReadFailure(ctx, a, err)
 	case d.reply.Done:
-		a.finish()
+		a.Finish()
 	case d.records == 0 && !strings.Contains(a.Header.Get("Content-Type"), "ndjson"):
 		// Ollama announces the type of a stream even when it then says nothing.
-		return c.badResponse(a.StatusCode, c.BaseURL()+" answered with nothing that is a reply", nil)
+		return c.server.BadResponse(a.StatusCode, c.BaseURL()+" answered with nothing that is a reply", nil)
 	}
 	return nil
 }
 
 // streamFailure explains a stream that says what it should not.
-func (c *Client) streamFailure(q call, bad *streamError) error {
+func (c *Client) streamFailure(q modelserver.Call, bad *streamError) error {
 	switch {
 	case bad.server != "":
-		return c.apiError(0, bad.server, q.model)
+		return c.server.APIError(0, bad.server, q.Model)
 	case bad.bad != nil:
-		e := c.badResponse(http.StatusOK, fmt.Sprintf("%s sent a line that is no record", c.base.JoinPath(q.path)), bad.bad)
+		e := c.server.BadResponse(http.StatusOK, fmt.Sprintf("%s sent a line that is no record", c.server.At(q.Path)), bad.bad)
 		e.Cause = bad.cause
 		return e
 	}

@@ -63,8 +63,6 @@ func body(kind, text string) http.HandlerFunc {
 	}
 }
 
-const ndjson = "application/x-ndjson"
-
 func hello() chat.Request {
 	return chat.Request{Model: "test-model", Messages: []chat.Message{{Role: chat.User, Content: "hello"}}}
 }
@@ -425,8 +423,8 @@ func pipe(t *testing.T, h http.Handler, o Options) (*Client, func()) {
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: h}
 	go server.Serve(l)
+	o.Dial = l.dial
 	c := client(t, "http://127.0.0.1:1", o)
-	c.http.Transport.(*http.Transport).DialContext = l.dial
 	return c, func() { c.Close(); server.Close() }
 }
 
@@ -642,7 +640,6 @@ func TestKey(t *testing.T) {
 		t.Errorf("%+v\n%s", e, debug.String())
 	}
 	// Over plain http to another machine the key stays here.
-	remote := client(t, "http://models.example:1", Options{APIKey: key, Proxy: func(*http.Request) (*httpURL, error) { return nil, nil }})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("the key went over plain http")
@@ -650,9 +647,10 @@ func TestKey(t *testing.T) {
 		w.WriteHeader(401)
 	}))
 	t.Cleanup(s.Close)
-	remote.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
-	}
+	remote := client(t, "http://models.example:1", Options{APIKey: key, Proxy: func(*http.Request) (*httpURL, error) { return nil, nil },
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
+		}})
 	_, err = remote.Chat(t.Context(), hello(), nil)
 	if e := failure(t, err, chat.Unauthorised, "wants a key"); !strings.Contains(e.Hint, "https") {
 		t.Errorf("hint %q", e.Hint)

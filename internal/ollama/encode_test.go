@@ -63,56 +63,6 @@ func TestEncodeRefusesBrokenSchemas(t *testing.T) {
 	}
 }
 
-// Field cases O16 and O17: whatever a model sent as arguments goes back as an object.
-func TestO17ArgumentsGoBackAsAnObject(t *testing.T) {
-	tests := []struct{ name, args, want string }{
-		{"object", `{"a":1}`, `{"a":1}`},
-		{"object over lines", "{\n \"a\" : 1\n}", `{"a":1}`},
-		{"no HTML escapes", `{"a":"<&>"}`, `{"a":"<&>"}`},
-		{"both cases of a key", `{"command":"ls","Command":"rm"}`, `{"command":"ls","Command":"rm"}`},
-		{"nothing", ``, `{}`},
-		{"null", `null`, `{}`},
-		{"empty text", `""`, `{}`},
-		{"text with an object", `"{\"path\":\"a\"}"`, `{"path":"a"}`},
-		{"text in a text", `"\"{\\\"path\\\":1}\""`, `{"path":1}`},
-		{"cut text", `"{\"path\": \"a"`, `{"unparsed_arguments":"{\"path\": \"a"}`},
-		{"list", `[1,2]`, `{"unparsed_arguments":"[1,2]"}`},
-		{"number", `7`, `{"unparsed_arguments":"7"}`},
-		{"broken", `{"path":`, `{"unparsed_arguments":"{\"path\":"}`},
-		{"prose", `the file a.txt`, `{"unparsed_arguments":"the file a.txt"}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := string(appendObject(nil, json.RawMessage(tt.args))); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestAppendString(t *testing.T) {
-	tests := []struct{ name, in, want string }{
-		{"plain", "abc", `"abc"`},
-		{"quotes", `a"b\c`, `"a\"b\\c"`},
-		{"controls", "\n\r\t\x00\x1b", `"\n\r\t\u0000\u001b"`},
-		{"HTML stays", "<a&b>", `"<a&b>"`},
-		{"other scripts stay", "né 世界 🙂\u2028", "\"né 世界 🙂\u2028\""},
-		{"no UTF-8", "a\xffb\xc3", "\"a\uFFFDb\uFFFD\""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := appendString(nil, tt.in)
-			if string(got) != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-			var back string
-			if err := json.Unmarshal(got, &back); err != nil || back != strings.ToValidUTF8(tt.in, "\uFFFD") {
-				t.Errorf("reads back as %q, %v", back, err)
-			}
-		})
-	}
-}
-
 // A request that only appends extends the bytes of the one before.
 func TestPrefixStays(t *testing.T) {
 	r := chat.Request{Model: "m", NumCtx: 8192, KeepAlive: "5m", Think: "off", Tools: []chat.Tool{{Name: "f", Schema: json.RawMessage(`{}`)}},
@@ -134,20 +84,6 @@ func TestPrefixStays(t *testing.T) {
 		}
 		before = now
 	}
-}
-
-func FuzzAppendObject(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, `"{}"`, `null`, "\xff", `[`, `"\"{}\""`} {
-		f.Add([]byte(s))
-	}
-	// The result is always one valid object.
-	f.Fuzz(func(t *testing.T, args []byte) {
-		out := appendObject(nil, args)
-		var o map[string]any
-		if err := json.Unmarshal(out, &o); err != nil || o == nil {
-			t.Fatalf("%q became %q: %v", args, out, err)
-		}
-	})
 }
 
 func BenchmarkEncode(b *testing.B) {

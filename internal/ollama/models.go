@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
+	"zcoder/internal/modeltext"
 )
 
 // ModelInfo is an installed model, as a list shows it.
@@ -60,33 +62,16 @@ type wireDetails struct {
 	Quantisation  string `json:"quantization_level"`
 }
 
-// query asks a short question and decodes the answer.
-func (c *Client) query(ctx context.Context, q call, into any) error {
-	if q.firstByte == 0 {
-		q.firstByte, q.idle = queryTimeout, queryTimeout
-	}
-	body, err := c.fetch(ctx, q)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		e := c.badResponse(http.StatusOK, c.base.JoinPath(q.path).String()+" answered with something else than expected", body)
-		e.Cause = err
-		return e
-	}
-	return nil
-}
-
 // Version returns the server's version. Builds from source say "0.0.0".
 func (c *Client) Version(ctx context.Context) (string, error) {
 	var v struct {
 		Version *string `json:"version"`
 	}
-	if err := c.query(ctx, call{method: http.MethodGet, path: "/api/version"}, &v); err != nil {
+	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodGet, Path: "/api/version"}, &v); err != nil {
 		return "", err
 	}
 	if v.Version == nil {
-		return "", c.badResponse(http.StatusOK, c.BaseURL()+" does not tell a version", nil)
+		return "", c.server.BadResponse(http.StatusOK, c.BaseURL()+" does not tell a version", nil)
 	}
 	return *v.Version, nil
 }
@@ -102,7 +87,7 @@ func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
 			Details  wireDetails `json:"details"`
 		} `json:"models"`
 	}
-	if err := c.query(ctx, call{method: http.MethodGet, path: "/api/tags"}, &list); err != nil {
+	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodGet, Path: "/api/tags"}, &list); err != nil {
 		return nil, err
 	}
 	models := make([]ModelInfo, 0, len(list.Models))
@@ -128,7 +113,7 @@ func (c *Client) Loaded(ctx context.Context) ([]LoadedModel, error) {
 			Expires  string `json:"expires_at"`
 		} `json:"models"`
 	}
-	if err := c.query(ctx, call{method: http.MethodGet, path: "/api/ps"}, &list); err != nil {
+	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodGet, Path: "/api/ps"}, &list); err != nil {
 		return nil, err
 	}
 	models := make([]LoadedModel, 0, len(list.Models))
@@ -163,8 +148,8 @@ type wireShow struct {
 // a *chat.Error of kind MissingModel.
 func (c *Client) Show(ctx context.Context, name string) (ModelFacts, error) {
 	var w wireShow
-	body := append(appendString([]byte(`{"model":`), name), '}')
-	if err := c.query(ctx, call{method: http.MethodPost, path: "/api/show", body: body, model: name}, &w); err != nil {
+	body := append(modeltext.AppendString([]byte(`{"model":`), name), '}')
+	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodPost, Path: "/api/show", Body: body, Model: name}, &w); err != nil {
 		return ModelFacts{}, err
 	}
 	f := ModelFacts{Known: w.Capabilities != nil, Family: w.Details.Family, Parameters: w.Details.ParameterSize,
@@ -232,18 +217,17 @@ func parameter(text, name string) int {
 // returns when it is ready, however long that takes. keepAlive is as in
 // chat.Request.
 func (c *Client) Load(ctx context.Context, name, keepAlive string, numCtx int) error {
-	b := appendString([]byte(`{"model":`), name)
+	b := modeltext.AppendString([]byte(`{"model":`), name)
 	b = appendKeepAlive(b, keepAlive)
 	b = appendOptions(b, chat.Request{NumCtx: numCtx})
 	b = append(b, `,"messages":[]}`...)
-	_, err := c.fetch(ctx, call{method: http.MethodPost, path: "/api/chat", body: b, model: name,
-		firstByte: c.o.FirstByteTimeout, idle: c.o.IdleTimeout})
+	_, err := c.server.Fetch(ctx, c.server.Patient("/api/chat", b, "application/json", name))
 	return err
 }
 
 // Unload frees a model's memory. It is no error if the model was not loaded.
 func (c *Client) Unload(ctx context.Context, name string) error {
-	b := append(appendString([]byte(`{"model":`), name), `,"messages":[],"keep_alive":0}`...)
+	b := append(modeltext.AppendString([]byte(`{"model":`), name), `,"messages":[],"keep_alive":0}`...)
 	var done struct{}
-	return c.query(ctx, call{method: http.MethodPost, path: "/api/chat", body: b, model: name}, &done)
+	return c.server.Query(ctx, modelserver.Call{Method: http.MethodPost, Path: "/api/chat", Body: b, Model: name}, &done)
 }

@@ -141,7 +141,7 @@ func TestQuestionsHaveALimit(t *testing.T) {
 		start := time.Now()
 		_, err := c.Models(t.Context())
 		failure(t, err, chat.IdleTimeout, "no answer began")
-		if took := time.Since(start); took != queryTimeout {
+		if took := time.Since(start); took != 30*time.Second {
 			t.Errorf("took %s", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
+	"zcoder/internal/modeltext"
 )
 
 // PullProgress is the state of a download.
@@ -31,13 +32,13 @@ func (c *Client) Pull(ctx context.Context, name string, progress func(PullProgre
 	p := &puller{client: c, name: name, progress: progress}
 	for resumed := 0; ; resumed++ {
 		before := p.completed()
-		err := c.replay(ctx, func() (bool, error) { return p.run(ctx) })
+		err := c.server.Replay(ctx, func() (bool, error) { return p.run(ctx) })
 		var e *chat.Error
 		broken := errors.As(err, &e) && e.Kind == chat.BrokenStream
 		if !broken || resumed == pullResumes || p.completed() <= before {
 			return pullFailure(err)
 		}
-		c.debug("retry", "resume pull: "+e.Text)
+		c.server.Debug("retry", "resume pull: "+e.Text)
 	}
 }
 
@@ -76,22 +77,21 @@ func (p *puller) completed() (n int64) {
 // run pulls over one connection. seen says that the server began to answer.
 func (p *puller) run(ctx context.Context) (seen bool, err error) {
 	c := p.client
-	body := append(appendString([]byte(`{"model":`), p.name), `,"stream":true}`...)
-	q := call{method: http.MethodPost, path: "/api/pull", body: body, accept: "application/x-ndjson", model: p.name,
-		firstByte: c.o.FirstByteTimeout, idle: c.o.IdleTimeout}
-	a, err := c.open(ctx, q)
+	body := append(modeltext.AppendString([]byte(`{"model":`), p.name), `,"stream":true}`...)
+	q := c.server.Patient("/api/pull", body, ndjson, p.name)
+	a, err := c.server.Open(ctx, q)
 	if err != nil {
 		return false, err
 	}
-	defer a.close()
-	in := newLines(a)
+	defer a.Close()
+	in := modeltext.NewLines(a)
 	for {
-		line, _, err := in.next()
+		line, _, err := in.Next()
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF // it did not say success
 		}
 		if err != nil {
-			return seen, c.readFailure(ctx, a, err)
+			return seen, c.server.ReadFailure(ctx, a, err)
 		}
 		seen = true
 		done, err := p.line(q, line)
@@ -99,17 +99,17 @@ func (p *puller) run(ctx context.Context) (seen bool, err error) {
 			return seen, err
 		}
 		if done {
-			a.finish()
+			a.Finish()
 			return true, nil
 		}
 	}
 }
 
 // line takes one record and reports whether it was the last.
-func (p *puller) line(q call, line []byte) (done bool, err error) {
+func (p *puller) line(q modelserver.Call, line []byte) (done bool, err error) {
 	c := p.client
-	if c.o.Debug != nil {
-		c.debug("record", string(line))
+	if c.server.Debugging() {
+		c.server.Debug("record", string(line))
 	}
 	var r struct {
 		Status    string          `json:"status"`
@@ -121,8 +121,8 @@ func (p *puller) line(q call, line []byte) (done bool, err error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return false, c.streamFailure(q, &streamError{bad: line, cause: err})
 	}
-	if text := errorText(r.Error); text != "" && text != "null" {
-		return false, c.apiError(0, text, p.name)
+	if text := modelserver.ErrorText(r.Error); text != "" {
+		return false, c.server.APIError(0, text, p.name)
 	}
 	if r.Digest != "" {
 		if p.parts == nil {
@@ -130,7 +130,7 @@ func (p *puller) line(q call, line []byte) (done bool, err error) {
 		}
 		p.parts[r.Digest] = part{max(r.Completed, p.parts[r.Digest].completed), r.Total}
 	}
-	now := PullProgress{Status: oneLine(r.Status)}
+	now := PullProgress{Status: modelserver.OneLine(r.Status)}
 	for _, part := range p.parts {
 		now.Completed += part.completed
 		now.Total += part.total

@@ -1,68 +1,15 @@
 package ollama
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"time"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
+	"zcoder/internal/modeltext"
 )
-
-const (
-	maxLine  = 64 << 20 // bytes of one record: far above any real reply, below what hurts
-	maxReply = 64 << 20 // bytes of text and arguments of one reply
-)
-
-// errTooLong is the failure of a record or a reply without a reasonable end.
-var errTooLong = errors.New("longer than 64 MiB")
-
-// lines reads records that are each one line, of any length up to a limit.
-type lines struct {
-	r     *bufio.Reader
-	buf   []byte
-	limit int // bytes of one line
-}
-
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 32<<10), limit: maxLine} }
-
-// next returns the next line without its end; empty lines are left out. It is valid
-// until the next call. cut says that the text ended without a line end. The error
-// is io.EOF at a clean end.
-func (l *lines) next() (line []byte, cut bool, err error) {
-	for {
-		line, err = l.read()
-		cut = err == io.EOF
-		if line = bytes.TrimSpace(line); len(line) > 0 && (err == nil || cut) {
-			return line, cut, nil
-		}
-		if err != nil {
-			return nil, false, err
-		}
-	}
-}
-
-func (l *lines) read() ([]byte, error) {
-	part, err := l.r.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
-		return part, err
-	}
-	l.buf = l.buf[:0]
-	for err == bufio.ErrBufferFull {
-		if len(l.buf)+len(part) > l.limit {
-			return nil, errTooLong
-		}
-		l.buf = append(l.buf, part...)
-		part, err = l.r.ReadSlice('\n')
-	}
-	line := append(l.buf, part...)
-	if l.buf = line[:0]; cap(line) > 1<<20 {
-		l.buf = nil // one huge record does not stay for the rest of the reply
-	}
-	return line, err
-}
 
 // record is one line of a chat stream.
 type record struct {
@@ -91,7 +38,7 @@ func (r *record) usage() chat.Usage {
 
 // decoder turns the records of one reply into the reply.
 type decoder struct {
-	split   *splitter
+	split   *modeltext.Splitter
 	calls   collector
 	emit    func(chat.Delta)
 	records int // that were chat records
@@ -110,23 +57,23 @@ type streamError struct {
 
 func (e *streamError) Error() string { return "bad stream" }
 
-func newDecoder(emit func(chat.Delta), taken map[string]bool, newID func() string) *decoder {
+func newDecoder(emit func(chat.Delta), ids modeltext.IDs) *decoder {
 	if emit == nil {
 		emit = func(chat.Delta) {}
 	}
-	return &decoder{split: newSplitter(), limit: maxReply, emit: emit, calls: collector{taken: taken, newID: newID}}
+	return &decoder{split: modeltext.NewSplitter(), limit: modeltext.MaxReply, emit: emit, calls: collector{ids: ids}}
 }
 
 // run reads records until the one that says done, or a clean end without it. The
 // error is a *streamError or the reader's. seen gets each line.
 func (d *decoder) run(r io.Reader, seen func([]byte)) error {
-	in := newLines(r)
+	in := modeltext.NewLines(r)
 	for !d.reply.Done {
-		line, cut, err := in.next()
+		line, cut, err := in.Next()
 		switch {
 		case err == io.EOF:
 			return nil
-		case err == errTooLong:
+		case err == modeltext.ErrTooLong:
 			return &streamError{cause: err}
 		case err != nil:
 			return err
@@ -151,10 +98,8 @@ func (d *decoder) line(line []byte) error {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return &streamError{bad: bytes.Clone(line), cause: err}
 	}
-	if len(r.Error) > 0 {
-		if text := errorText(r.Error); text != "" && text != "null" {
-			return &streamError{server: text}
-		}
+	if text := modelserver.ErrorText(r.Error); text != "" {
+		return &streamError{server: text}
 	}
 	for _, c := range r.Message.ToolCalls {
 		d.size += len(c.Function.Name) + len(c.Function.Arguments)
@@ -174,10 +119,10 @@ func (d *decoder) text(content, thinking string) error {
 	d.records++
 	if d.size += len(content) + len(thinking); d.size > d.limit {
 		d.reply.Done = false
-		return &streamError{cause: errTooLong}
+		return &streamError{cause: modeltext.ErrTooLong}
 	}
-	d.split.think(thinking)
-	shown, inline := d.split.feed(content)
+	d.split.Think(thinking)
+	shown, inline := d.split.Feed(content)
 	d.show(shown, thinking+inline)
 	return nil
 }
@@ -192,11 +137,11 @@ func (d *decoder) show(content, thinking string) {
 // result returns the reply as far as it came. Calls count only in a reply that is
 // done.
 func (d *decoder) result() chat.Reply {
-	if content, thinking := d.split.end(); content != "" || thinking != "" {
+	if content, thinking := d.split.End(); content != "" || thinking != "" {
 		d.emit(chat.Delta{Content: content, Thinking: thinking, Calls: len(d.calls.calls)})
 	}
 	d.reply.Message.Role = chat.Assistant
-	d.reply.Message.Content, d.reply.Message.Thinking = d.split.texts()
+	d.reply.Message.Content, d.reply.Message.Thinking = d.split.Texts()
 	if d.reply.Done {
 		d.reply.Message.Calls = d.calls.finish()
 	}

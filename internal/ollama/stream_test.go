@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modeltext"
 )
 
 type httpURL = url.URL
@@ -36,48 +37,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 func decode(text string, size int) (chat.Reply, error) {
 	n := 0
-	d := newDecoder(nil, map[string]bool{}, func() string { n++; return fmt.Sprint("id", n) })
+	d := newDecoder(nil, modeltext.NewIDs(nil, func() string { n++; return fmt.Sprint("id", n) }))
 	err := d.run(&pieces{text, size}, func([]byte) {})
 	return d.result(), err
-}
-
-// Field case V2: lines of any length.
-func TestV2LongLines(t *testing.T) {
-	for _, n := range []int{1, 4096, 32<<10 - 1, 32 << 10, 32<<10 + 1, 70_000, 5 << 20} {
-		in := newLines(strings.NewReader(strings.Repeat("x", n) + "\n" + strings.Repeat("y", n)))
-		first, cut, err := in.next()
-		if err != nil || cut || len(first) != n || first[0] != 'x' {
-			t.Fatalf("%d: first line %d bytes, %t, %v", n, len(first), cut, err)
-		}
-		second, cut, err := in.next()
-		if err != nil || !cut || len(second) != n || second[0] != 'y' {
-			t.Fatalf("%d: second line %d bytes, %t, %v", n, len(second), cut, err)
-		}
-		if _, _, err := in.next(); err != io.EOF {
-			t.Fatalf("%d: %v", n, err)
-		}
-	}
-}
-
-// endless is a line that never ends.
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = 'x'
-	}
-	return len(b), nil
-}
-
-func TestEndlessLineIsAnError(t *testing.T) {
-	in := newLines(endless{})
-	if in.limit != 64<<20 {
-		t.Errorf("limit %d", in.limit)
-	}
-	in.limit = 1 << 20
-	if _, _, err := in.next(); err != errTooLong {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestEndlessReplyIsAnError(t *testing.T) {
@@ -85,13 +47,13 @@ func TestEndlessReplyIsAnError(t *testing.T) {
 		"text":      `{"message":{"role":"assistant","content":"` + strings.Repeat("x", 1<<10) + `"}}`,
 		"arguments": `{"message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":"` + strings.Repeat("x", 1<<10) + `"}}}]}}`,
 	} {
-		d := newDecoder(nil, map[string]bool{}, nil)
+		d := newDecoder(nil, modeltext.IDs{})
 		if d.limit != 64<<20 {
 			t.Errorf("limit %d", d.limit)
 		}
 		d.limit = 10 << 10
 		var bad *streamError
-		if err := d.run(strings.NewReader(strings.Repeat(line+"\n", 11)), func([]byte) {}); !errors.As(err, &bad) || bad.cause != errTooLong {
+		if err := d.run(strings.NewReader(strings.Repeat(line+"\n", 11)), func([]byte) {}); !errors.As(err, &bad) || bad.cause != modeltext.ErrTooLong {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if d.records != 10 && d.records != 11 {
@@ -102,7 +64,7 @@ func TestEndlessReplyIsAnError(t *testing.T) {
 
 func TestReadErrorIsKept(t *testing.T) {
 	broken := errors.New("broken")
-	d := newDecoder(nil, map[string]bool{}, nil)
+	d := newDecoder(nil, modeltext.IDs{})
 	r := io.MultiReader(strings.NewReader(`{"message":{"role":"assistant","content":"a"}}`+"\n"+`{"done":tr`), iotest.ErrReader(broken))
 	if err := d.run(r, func([]byte) {}); err != broken {
 		t.Errorf("got %v", err)
@@ -158,14 +120,14 @@ func FuzzStream(f *testing.F) {
 		}
 		ids := map[string]bool{}
 		for _, c := range whole.Message.Calls {
-			if ids[c.ID] || !usableID(c.ID) {
+			if ids[c.ID] || !modeltext.UsableID(c.ID) {
 				t.Fatalf("id %q of %q", c.ID, text)
 			}
 			ids[c.ID] = true
 			if !strings.Contains(text, string(c.Args)) {
 				t.Fatalf("arguments %q are not in %q", c.Args, text)
 			}
-			if b := appendObject(nil, c.Args); !json.Valid(b) {
+			if b := modeltext.AppendObject(nil, c.Args); !json.Valid(b) {
 				t.Fatalf("%q is not valid", b)
 			}
 		}
@@ -236,7 +198,7 @@ func BenchmarkStream(b *testing.B) {
 			b.SetBytes(int64(len(stream)))
 			b.ReportAllocs()
 			for b.Loop() {
-				d := newDecoder(nil, map[string]bool{}, nil)
+				d := newDecoder(nil, modeltext.IDs{})
 				if err := d.run(bytes.NewReader(stream), func([]byte) {}); err != nil || !d.result().Done {
 					b.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package ollama
+package modeltext
 
 import (
 	"strings"
@@ -48,26 +48,26 @@ func TestO15InlineThinking(t *testing.T) {
 }
 
 func TestServerSideThinkingLeavesTagsAlone(t *testing.T) {
-	s := newSplitter()
-	s.think("hm")
-	s.feed("<think> is a tag\n</think>\n")
-	s.end()
-	if c, th := s.texts(); c != "<think> is a tag\n</think>\n" || th != "hm" {
+	s := NewSplitter()
+	s.Think("hm")
+	s.Feed("<think> is a tag\n</think>\n")
+	s.End()
+	if c, th := s.Texts(); c != "<think> is a tag\n</think>\n" || th != "hm" {
 		t.Errorf("got %q, %q", c, th)
 	}
 }
 
 // splitInPieces feeds text in pieces and returns the result and what was shown.
 func splitInPieces(text string, size int) (content, thinking, shownContent, shownThinking string) {
-	s := newSplitter()
+	s := NewSplitter()
 	for text != "" {
 		n := min(size, len(text))
-		c, th := s.feed(text[:n])
+		c, th := s.Feed(text[:n])
 		shownContent, shownThinking = shownContent+c, shownThinking+th
 		text = text[n:]
 	}
-	c, th := s.end()
-	content, thinking = s.texts()
+	c, th := s.End()
+	content, thinking = s.Texts()
 	return content, thinking, shownContent + c, shownThinking + th
 }
 

@@ -1,4 +1,4 @@
-package ollama
+package modelserver
 
 import (
 	"strings"
@@ -41,11 +41,11 @@ func TestHostForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := New(Options{Host: tt.host})
+			c, err := New(Options{Host: tt.host}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.BaseURL(); got != tt.want {
+			if got := c.URL(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -66,7 +66,7 @@ func TestHostErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := New(Options{Host: tt.host})
+			_, err := New(Options{Host: tt.host}, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}

@@ -1,4 +1,4 @@
-package ollama
+package modelserver
 
 import (
 	"context"
@@ -28,6 +28,8 @@ var known = []struct {
 	kind chat.Failure
 }{
 	{"does not support tools", chat.NoTools},
+	{"tool choice requires", chat.NoTools},
+	{"tools param requires", chat.NoTools},
 	{"does not support thinking", chat.NoThinking},
 	{"think value", chat.NoThinking},
 	{"input length exceeds", chat.Overflow},
@@ -37,6 +39,12 @@ var known = []struct {
 	{"maximum context length", chat.Overflow},
 	{"prompt is too long", chat.Overflow},
 	{"prompt too long", chat.Overflow},
+	{"longer than the maximum model length", chat.Overflow},
+	{"longer than the model's context length", chat.Overflow},
+	{"greater than the context length", chat.Overflow},
+	{"context_length_exceeded", chat.Overflow},
+	{"trying to keep the first", chat.Overflow},
+	{"max_tokens must be at least 1", chat.Overflow}, // nothing is left for the reply
 	// What is left when a server dropped the user's turn to make room.
 	{"no user query found in messages", chat.Overflow},
 	{"error parsing tool call", chat.ToolParse},
@@ -67,6 +75,9 @@ var known = []struct {
 	{"try pulling it first", chat.MissingModel},
 	{"pull model manifest: file does not exist", chat.MissingModel},
 	{"unauthorized", chat.Unauthorised},
+	{"invalid api key", chat.Unauthorised},
+	{"incorrect api key", chat.Unauthorised},
+	{"no models loaded", chat.MissingModel},
 }
 
 // classify tells the kind of a message that a server gave in an API error. Status
@@ -79,7 +90,7 @@ func classify(status int, text string) chat.Failure {
 		}
 	}
 	switch {
-	case strings.Contains(low, "model") && strings.Contains(low, "not found"):
+	case strings.Contains(low, "model") && (strings.Contains(low, "not found") || strings.Contains(low, "does not exist")):
 		return chat.MissingModel
 	case status == http.StatusUnauthorized:
 		return chat.Unauthorised
@@ -90,15 +101,8 @@ func classify(status int, text string) chat.Failure {
 }
 
 // hint says what to do next about a failure.
-func (c *Client) hint(kind chat.Failure, model string) string {
+func (s *Server) hint(kind chat.Failure, model string) string {
 	switch kind {
-	case chat.Unreachable:
-		return "start the server with `ollama serve`, name another with --host or OLLAMA_HOST, or try `zcoder --demo`"
-	case chat.MissingModel:
-		if model == "" {
-			return "name a model with --model"
-		}
-		return "get it with `ollama pull " + model + "`, or choose another with --model or /model"
 	case chat.NoTools:
 		return "choose a model that can call tools with --model or /model"
 	case chat.NoThinking:
@@ -111,95 +115,104 @@ func (c *Client) hint(kind chat.Failure, model string) string {
 		return "choose a smaller model or a smaller --context-window, or unload other models; the server's log has the details"
 	case chat.ToolParse:
 		return "try again; if it goes on, choose another model"
+	case chat.MissingModel:
+		if model == "" {
+			return "name a model with --model"
+		}
 	case chat.Unauthorised:
-		if c.o.APIKey != "" && c.base.Scheme != "https" && !isLoopback(c.base.Hostname()) {
+		if s.o.APIKey != "" && !s.private() {
 			return "the key is only sent over https: name the host as https://…"
 		}
-		return "set OLLAMA_API_KEY to a key for this server"
-	case chat.BadResponse:
-		return "check --host or OLLAMA_HOST: " + c.BaseURL() + " should be an Ollama server"
 	}
-	return ""
+	if s.hints == nil {
+		return ""
+	}
+	return s.hints(kind, model)
 }
 
-// apiError makes the error for a message of the server.
-func (c *Client) apiError(status int, text, model string) *chat.Error {
-	text = oneLine(c.redact(text))
+// private reports whether what is sent can be read by the server alone.
+func (s *Server) private() bool { return s.base.Scheme == "https" || isLoopback(s.base.Hostname()) }
+
+// APIError makes the error for a message of the server. Status is 0 for one in
+// mid-stream; model may be empty.
+func (s *Server) APIError(status int, text, model string) *chat.Error {
+	text = OneLine(s.redact(text))
 	kind := classify(status, text)
-	if kind == chat.NoTools && model != "" {
-		// The server's text begins with the address of a registry.
+	if model != "" && strings.Contains(text, "does not support tools") {
+		// The text of Ollama begins with the address of a registry.
 		text = fmt.Sprintf("model %q does not support tools", model)
 	}
 	if text == "" {
 		text = fmt.Sprintf("the server answered %d %s", status, http.StatusText(status))
 	}
-	return &chat.Error{Kind: kind, Text: text, Hint: c.hint(kind, model), Status: status}
+	return &chat.Error{Kind: kind, Text: text, Hint: s.hint(kind, model), Status: status}
 }
 
-// badResponse makes the error for an answer that is not of this API.
-func (c *Client) badResponse(status int, what string, body []byte) *chat.Error {
+// BadResponse makes the error for an answer that is not of this API: what was wrong,
+// and the beginning of the body.
+func (s *Server) BadResponse(status int, what string, body []byte) *chat.Error {
 	text := what
 	if first := firstLine(body); first != "" {
 		text += ": " + first
 	}
-	return &chat.Error{Kind: chat.BadResponse, Text: c.redact(text), Hint: c.hint(chat.BadResponse, ""), Status: status}
+	return &chat.Error{Kind: chat.BadResponse, Text: s.redact(text), Hint: s.hint(chat.BadResponse, ""), Status: status}
 }
 
 // statusFailure explains an answer with another status than 200.
-func (c *Client) statusFailure(ctx context.Context, q call, a *answer) error {
+func (s *Server) statusFailure(ctx context.Context, q Call, a *Answer) error {
 	body, err := io.ReadAll(io.LimitReader(a, maxErrorBody))
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.debug("error", string(body))
+	s.Debug("error", string(body))
 	status := a.StatusCode
 	if status >= 300 && status < 400 {
-		return c.redirected(a)
+		return s.redirected(a)
 	}
-	if text := errorField(body); text != "" {
-		return c.apiError(status, text, q.model)
+	if text := ErrorField(body); text != "" {
+		return s.APIError(status, text, q.Model)
 	}
 	switch {
 	case status == http.StatusUnauthorized:
-		return c.apiError(status, fmt.Sprintf("the server at %s wants a key", c.BaseURL()), "")
+		return s.APIError(status, fmt.Sprintf("the server at %s wants a key", s.URL()), "")
 	case status == http.StatusForbidden && len(body) == 0:
-		e := c.badResponse(status, "the server refused the request (403)", nil)
+		e := s.BadResponse(status, "the server refused the request (403)", nil)
 		e.Hint = "Ollama refuses host names that it does not know: name it by its address, or set OLLAMA_ORIGINS on the server"
 		return e
 	case status == http.StatusTooManyRequests:
-		return c.apiError(status, "the server has too many requests", "")
-	case status == http.StatusServiceUnavailable && !isHTML(a.Header, body):
-		return c.apiError(status, "server busy: "+firstLine(body), "")
+		return s.APIError(status, "the server has too many requests", "")
+	case status == http.StatusServiceUnavailable && !IsHTML(a.Header, body):
+		return s.APIError(status, "server busy: "+firstLine(body), "")
 	}
-	what := fmt.Sprintf("%s answered %d", c.base.JoinPath(q.path), status)
-	if isHTML(a.Header, body) {
+	what := fmt.Sprintf("%s answered %d", s.base.JoinPath(q.Path), status)
+	if IsHTML(a.Header, body) {
 		what += " with a web page"
 	}
-	return c.badResponse(status, what, body)
+	return s.BadResponse(status, what, body)
 }
 
 // redirected reports a redirect, which is never followed.
-func (c *Client) redirected(a *answer) error {
+func (s *Server) redirected(a *Answer) error {
 	to := a.Header.Get("Location")
 	if u, err := a.Request.URL.Parse(to); err == nil {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
-		u.Path = strings.TrimSuffix(u.Path, strings.TrimPrefix(a.Request.URL.Path, c.base.Path))
+		u.Path = strings.TrimSuffix(u.Path, strings.TrimPrefix(a.Request.URL.Path, s.base.Path))
 		to = u.String()
 	}
-	to = oneLine(c.redact(to))
+	to = OneLine(s.redact(to))
 	return &chat.Error{Kind: chat.BadResponse, Status: a.StatusCode,
-		Text: fmt.Sprintf("%s redirects to %s, which is not followed", c.BaseURL(), to),
+		Text: fmt.Sprintf("%s redirects to %s, which is not followed", s.URL(), to),
 		Hint: "name the right address with --host or OLLAMA_HOST"}
 }
 
 // silence makes the error of the watchdog.
-func (c *Client) silence(what string, limit time.Duration) error {
-	return &chat.Error{Kind: chat.IdleTimeout, Text: fmt.Sprintf("%s from %s for %s", what, c.BaseURL(), limit),
+func (s *Server) silence(what string, limit time.Duration) error {
+	return &chat.Error{Kind: chat.IdleTimeout, Text: fmt.Sprintf("%s from %s for %s", what, s.URL(), limit),
 		Hint: "a slow machine may need more time: raise ZCODER_HTTP_READ_TIMEOUT; the server may still be busy with this request"}
 }
 
 // connectionFailure explains why no answer could be had.
-func (c *Client) connectionFailure(err error) error {
+func (s *Server) connectionFailure(err error) error {
 	e := &chat.Error{Kind: chat.Unreachable, Cause: err}
 	var (
 		op   *net.OpError
@@ -208,30 +221,30 @@ func (c *Client) connectionFailure(err error) error {
 	)
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
-		e.Text = "the server at " + c.BaseURL() + " does not speak https"
+		e.Text = "the server at " + s.URL() + " does not speak https"
 		e.Hint = "name it as http://…"
 		return e
 	case errors.As(err, &cert):
-		e.Kind, e.Text = chat.BadResponse, "the certificate of "+c.BaseURL()+" is not valid: "+reason(cert.Err)
+		e.Kind, e.Text = chat.BadResponse, "the certificate of "+s.URL()+" is not valid: "+reason(cert.Err)
 		e.Hint = "check the address and this machine's certificates and clock"
 		return e
 	case errors.As(err, &dns):
-		e.Text = fmt.Sprintf("no model server at %s: no such host %q", c.BaseURL(), dns.Name)
+		e.Text = fmt.Sprintf("no model server at %s: no such host %q", s.URL(), dns.Name)
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		e.Text = "the proxy for " + c.BaseURL() + " cannot be reached: " + reason(op.Err)
+		e.Text = "the proxy for " + s.URL() + " cannot be reached: " + reason(op.Err)
 		e.Hint = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 		return e
 	case errors.As(err, &op) && op.Op == "dial", errors.Is(err, syscall.ECONNREFUSED):
-		e.Text = "no model server at " + c.BaseURL() + ": " + reason(err)
+		e.Text = "no model server at " + s.URL() + ": " + reason(err)
 	case strings.Contains(err.Error(), "malformed HTTP"):
-		return c.badResponse(0, "what answers at "+c.BaseURL()+" is no HTTP server", nil)
+		return s.BadResponse(0, "what answers at "+s.URL()+" is no HTTP server", nil)
 	default:
-		e.Kind, e.Text = chat.BrokenStream, "connection to "+c.BaseURL()+" ended before an answer: "+reason(err)
+		e.Kind, e.Text = chat.BrokenStream, "connection to "+s.URL()+" ended before an answer: "+reason(err)
 		e.Hint = "try again; the server's log may say why it stopped"
-		e.Text = oneLine(c.redact(e.Text))
+		e.Text = OneLine(s.redact(e.Text))
 		return e
 	}
-	e.Text, e.Hint = oneLine(c.redact(e.Text)), c.hint(e.Kind, "")
+	e.Text, e.Hint = OneLine(s.redact(e.Text)), s.hint(e.Kind, "")
 	return e
 }
 
@@ -258,20 +271,29 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// errorField returns the message of an error object, in Ollama's form or in the one
-// of other servers: {"error":"…"}, {"error":{"message":"…"}}.
-func errorField(body []byte) string {
+// ErrorField returns the message of an error object in the forms of all servers:
+// {"error":"…"}, {"error":{"message":"…"}}, {"object":"error","message":"…"}; or "".
+func ErrorField(body []byte) string {
 	var o struct {
-		Error json.RawMessage `json:"error"`
+		Error   json.RawMessage `json:"error"`
+		Object  string          `json:"object"`
+		Message string          `json:"message"`
 	}
-	if json.Unmarshal(body, &o) != nil {
+	switch {
+	case json.Unmarshal(body, &o) != nil:
 		return ""
+	case o.Object == "error" && o.Message != "":
+		return o.Message
 	}
-	return errorText(o.Error)
+	return ErrorText(o.Error)
 }
 
-func errorText(raw json.RawMessage) string {
+// ErrorText returns the message in the value of an error member, or "".
+func ErrorText(raw json.RawMessage) string {
 	var text string
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
 	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
@@ -284,7 +306,8 @@ func errorText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func isHTML(h http.Header, body []byte) bool {
+// IsHTML reports whether an answer is a web page.
+func IsHTML(h http.Header, body []byte) bool {
 	return strings.Contains(h.Get("Content-Type"), "text/html") || strings.HasPrefix(strings.TrimSpace(string(body)), "<")
 }
 
@@ -292,11 +315,11 @@ func isHTML(h http.Header, body []byte) bool {
 func firstLine(body []byte) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(body), "\uFFFD"))
 	text, _, _ = strings.Cut(text, "\n")
-	return oneLine(text)
+	return OneLine(text)
 }
 
-// oneLine joins the lines of a message and bounds it.
-func oneLine(text string) string {
+// OneLine joins the lines of a message and bounds it.
+func OneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= maxErrorText {
 		return text
@@ -309,9 +332,9 @@ func oneLine(text string) string {
 }
 
 // redact takes the key out of a text.
-func (c *Client) redact(text string) string {
-	if c.o.APIKey == "" {
+func (s *Server) redact(text string) string {
+	if s.o.APIKey == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, c.o.APIKey, "[key]")
+	return strings.ReplaceAll(text, s.o.APIKey, "[key]")
 }

@@ -1,4 +1,4 @@
-package ollama
+package modeltext
 
 import "strings"
 
@@ -8,13 +8,13 @@ var thinkTags = [...]struct{ open, close string }{
 	{"<thinking>", "</thinking>"},
 }
 
-// splitter separates thinking that stands in the visible text: a block that opens
+// Splitter separates thinking that stands in the visible text: a block that opens
 // at the beginning of a line, outside code fences, up to its closing tag or the end.
 // A closing tag alone, on its own or at the end of a line, means that the server's
 // template opened the block: what came before it was thinking.
 //
-// The text may come in any pieces; the result is the same.
-type splitter struct {
+// The text may come in any pieces; the result is the same. It is for one goroutine.
+type Splitter struct {
 	content, thinking       strings.Builder
 	newContent, newThinking string // what was added and not shown yet
 
@@ -36,18 +36,19 @@ type linePrefix struct {
 	ticks       bool // a backtick stands after the run
 }
 
-func newSplitter() *splitter { return &splitter{skip: true} }
+// NewSplitter starts with the beginning of a reply.
+func NewSplitter() *Splitter { return &Splitter{skip: true} }
 
-// think adds text that the server itself called thinking.
-func (s *splitter) think(text string) {
+// Think adds text that the server itself called thinking.
+func (s *Splitter) Think(text string) {
 	if text != "" {
 		s.plain = true
 		s.thinking.WriteString(text)
 	}
 }
 
-// feed adds visible text and returns what can be shown of it.
-func (s *splitter) feed(text string) (content, thinking string) {
+// Feed adds visible text and returns what can be shown of it.
+func (s *Splitter) Feed(text string) (content, thinking string) {
 	if s.plain && s.closing == "" && s.held == "" {
 		s.visible(text)
 		return s.news()
@@ -63,8 +64,8 @@ func (s *splitter) feed(text string) (content, thinking string) {
 	return s.news()
 }
 
-// end releases what was held back and returns what can be shown of it.
-func (s *splitter) end() (content, thinking string) {
+// End releases what was held back and returns what can be shown of it.
+func (s *Splitter) End() (content, thinking string) {
 	held := s.held
 	s.held = ""
 	switch {
@@ -78,25 +79,25 @@ func (s *splitter) end() (content, thinking string) {
 	return s.news()
 }
 
-func (s *splitter) visible(text string) {
+func (s *Splitter) visible(text string) {
 	s.content.WriteString(text)
 	s.newContent += text
 }
 
-func (s *splitter) thought(text string) {
+func (s *Splitter) thought(text string) {
 	s.thinking.WriteString(text)
 	s.newThinking += text
 }
 
 // news returns what was added since the last call.
-func (s *splitter) news() (content, thinking string) {
+func (s *Splitter) news() (content, thinking string) {
 	content, thinking = s.newContent, s.newThinking
 	s.newContent, s.newThinking = "", ""
 	return content, thinking
 }
 
-// texts returns the two parts of everything that was fed.
-func (s *splitter) texts() (content, thinking string) {
+// Texts returns the two parts of everything that was fed.
+func (s *Splitter) Texts() (content, thinking string) {
 	if s.opened {
 		return s.content.String(), strings.TrimSpace(s.thinking.String())
 	}
@@ -106,7 +107,7 @@ func (s *splitter) texts() (content, thinking string) {
 const blanks = " \t\r\n"
 
 // inBlock consumes text of a thinking block and returns the rest.
-func (s *splitter) inBlock(text string) string {
+func (s *Splitter) inBlock(text string) string {
 	if s.skip {
 		text = strings.TrimLeft(text, blanks)
 		if text == "" {
@@ -137,7 +138,7 @@ func partial(text, tag string) int {
 }
 
 // inText consumes visible text up to the next tag and returns the rest.
-func (s *splitter) inText(text string) string {
+func (s *Splitter) inText(text string) string {
 	if s.skip {
 		trimmed := strings.TrimLeft(text, blanks)
 		if trimmed == "" || mayOpen(trimmed) {
@@ -163,7 +164,7 @@ func (s *splitter) inText(text string) string {
 
 // tag looks at a "<" in visible text. done says that the text before it was
 // consumed, and the tag as well unless it is held back.
-func (s *splitter) tag(text string, i int) (rest string, done bool) {
+func (s *Splitter) tag(text string, i int) (rest string, done bool) {
 	at := text[i:]
 	if s.line.blank() {
 		if open, closing := openTag(at); open != "" {
@@ -227,7 +228,7 @@ func mayOpen(text string) bool {
 }
 
 // takeBack makes the visible text so far thinking.
-func (s *splitter) takeBack() {
+func (s *Splitter) takeBack() {
 	text := strings.TrimSpace(s.content.String())
 	s.content.Reset()
 	s.thinking.WriteString(text)
@@ -239,7 +240,7 @@ func (s *splitter) takeBack() {
 func (l linePrefix) blank() bool { return l.char == 0 }
 
 // see follows one byte of visible text to know code fences.
-func (s *splitter) see(c byte) {
+func (s *Splitter) see(c byte) {
 	l := &s.line
 	switch {
 	case c == '\n':
@@ -258,7 +259,7 @@ func (s *splitter) see(c byte) {
 }
 
 // endLine opens or closes a code fence.
-func (s *splitter) endLine() {
+func (s *Splitter) endLine() {
 	l := s.line
 	switch {
 	case l.char != '`' && l.char != '~' || l.run < 3 || l.indent > 3:
