@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 //	model -lax FILE   the same; unused replies are no failure
 //	requests FILE     writes the bodies of the chat requests so far, one a line
 //	mode MODE PATH    fails unless the permission bits of PATH are MODE
+//	readme FILE       writes the session of README.md as a terminal script
 //	term FILE         runs a program in a terminal as FILE says (see term_test.go)
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -34,6 +35,7 @@ func TestScripts(t *testing.T) {
 			"requests": cmdRequests,
 			"mode":     cmdMode,
 			"term":     cmdTerm,
+			"readme":   cmdReadme,
 		},
 	})
 }
@@ -108,6 +110,15 @@ func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 		b.WriteByte('\n')
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+func cmdReadme(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: readme FILE")
+	}
+	session, err := readmeSession()
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(session), 0o600))
 }
 
 func cmdMode(ts *testscript.TestScript, neg bool, args []string) {

@@ -215,6 +215,8 @@ func (g *gatherer) add(d chat.Delta) bool {
 		started = g.put(event.Content, d.Content) || started
 	}
 	if d.Calls > 0 {
+		g.flush()
+		started = false
 		g.enter(event.Calling)
 	}
 	return started

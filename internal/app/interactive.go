@@ -246,7 +246,7 @@ func (w *workbench) ensureModel(ctx context.Context, choose func(items []string)
 		i, ok = choose(items)
 	}
 	if !ok {
-		return err
+		return withHint(err, "the server has these that can call tools: %s; choose with --model", modelNames(list))
 	}
 	w.brain.use(nil, list[i].Name)
 	w.rememberModel(list[i].Name)

@@ -216,6 +216,14 @@ func able(ctx context.Context, client *ollama.Client) ([]ollama.ModelInfo, error
 	return list, nil
 }
 
+func modelNames(list []ollama.ModelInfo) string {
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.Name
+	}
+	return strings.Join(names, ", ")
+}
+
 // missing reports whether the error says that the server does not have the model.
 func missing(err error) bool {
 	var failure *chat.Error

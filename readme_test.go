@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fences are the code blocks of a Markdown text by their language.
+func fences(text string) map[string][]string {
+	blocks := map[string][]string{}
+	for _, m := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		blocks[m[1]] = append(blocks[m[1]], m[2])
+	}
+	return blocks
+}
+
+func TestReadmeHasTheTwoCommands(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fences(string(text))["sh"][0], "go run . --demo\nmake test\n"; got != want {
+		t.Errorf("the first commands of README.md = %q; want %q", got, want)
+	}
+}
+
+// readmeSession writes the lines of README's session as waits of a terminal script, so
+// that the session in it is one that the program really shows.
+func readmeSession() (string, error) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("run zcoder --demo\n")
+	for line := range strings.Lines(fences(string(text))[""][0]) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case strings.HasPrefix(line, "✓"):
+			b.WriteString("wait Allow this?\nsettle\nsend y\n")
+		case strings.HasPrefix(line, "script compares"):
+			continue // the terminal wraps elsewhere
+		case strings.HasPrefix(line, "A basket"):
+			line = "A basket of exactly 10000 cents gets no discount"
+		}
+		b.WriteString("wait " + line + "\n")
+	}
+	b.WriteString("wait ›\nsend \\x04\nexit 0\n")
+	return b.String(), nil
+}
