@@ -76,6 +76,9 @@ func (r *reader) assignValue(s *scope, p place, w *syntax.Word) value {
 
 // assign evaluates an assignment without storing it.
 func (r *reader) assign(s *scope, p place, a *syntax.Assign) value {
+	if a.Index != nil {
+		r.arithm(s, p, a.Index)
+	}
 	if a.Array != nil {
 		list := []field{}
 		for _, e := range a.Array.Elems {
@@ -132,6 +135,9 @@ func (r *reader) bind(s *scope, p place, a *syntax.Assign, export bool) {
 	}
 	name := a.Name.Value
 	if a.Naked {
+		if a.Index != nil {
+			r.arithm(s, p, a.Index)
+		}
 		if export {
 			s.export(name, r.lookup(s, p, name))
 		}
@@ -145,12 +151,24 @@ func (r *reader) bind(s *scope, p place, a *syntax.Assign, export bool) {
 	r.store(s, p, name, v)
 	if export || s.exported(name) || r.inherited(name) {
 		s.export(name, v)
+		text, known := v.constant()
+		r.envPrograms(s, p, Assignment{Name: name, Value: text, Known: known})
 	}
 }
 
 // store sets a variable, with what the shell does because of it.
 func (r *reader) store(s *scope, p place, name string, v value) {
 	r.spendValue(v)
+	for _, list := range v.alts {
+		for _, f := range list {
+			if s.integers {
+				r.evaluated(s, p, f.lit)
+			}
+			if name == "PS4" {
+				r.document(s, p, f.lit)
+			}
+		}
+	}
 	before := value{}
 	if s.cond > 0 {
 		before = r.lookup(s, p, name)
@@ -181,7 +199,6 @@ func (r *reader) inherited(name string) bool {
 
 // bindElement stores one element. zsh keeps functions and aliases in such variables.
 func (r *reader) bindElement(s *scope, p place, a *syntax.Assign, v value) {
-	r.arithm(s, p, a.Index)
 	key := ""
 	if w, ok := a.Index.(*syntax.Word); ok {
 		if list := r.words(s, p, w); len(list) == 1 && list[0].Known {
@@ -209,8 +226,8 @@ func (r *reader) bindElement(s *scope, p place, a *syntax.Assign, v value) {
 func (r *reader) declClause(s *scope, p place, c *syntax.DeclClause) {
 	kind := c.Variant.Value
 	export, reference := kind == "export", kind == "nameref"
-	var words []field
-	words = append(words, literal(kind))
+	s.integers = s.integers || kind == "integer" || kind == "float"
+	words := []field{literal(kind)}
 	for _, a := range c.Args {
 		if a.Name != nil {
 			words = append(words, literal(p.text(a)))
@@ -227,6 +244,7 @@ func (r *reader) declClause(s *scope, p place, c *syntax.DeclClause) {
 			if strings.HasPrefix(w.Value, "-") {
 				export = export || strings.Contains(w.Value, "x")
 				reference = reference || strings.Contains(w.Value, "n") && p.dialect != Zsh
+				s.integers = s.integers || strings.ContainsAny(w.Value, "iEF")
 				continue
 			}
 			r.bindText(s, p, w, export)
@@ -237,6 +255,7 @@ func (r *reader) declClause(s *scope, p place, c *syntax.DeclClause) {
 
 // bindText stores an assignment that is a word, as in export "A=b".
 func (r *reader) bindText(s *scope, p place, w Word, export bool) {
+	r.evaluated(s, p, w.Value)
 	name, text, assigned := strings.Cut(w.Value, "=")
 	name = strings.TrimSuffix(name, "+")
 	if !syntax.ValidName(name) {

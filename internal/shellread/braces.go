@@ -14,6 +14,9 @@ func (r *reader) braces(p place, w *syntax.Word) ([][]syntax.WordPart, bool) {
 	for _, part := range w.Parts {
 		switch x := part.(type) {
 		case *syntax.Lit:
+			if p.dialect == Zsh && strings.HasPrefix(x.Value, "(") && strings.Contains(x.Value, "{") {
+				return [][]syntax.WordPart{w.Parts}, true // code in a qualifier
+			}
 			some = some || strings.Contains(x.Value, "{")
 		case *syntax.BraceExp:
 			some = true

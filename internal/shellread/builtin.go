@@ -154,6 +154,40 @@ func (r *reader) nested(s *scope, p place, f field, text string) output {
 	return r.text(s, p, f.lit)
 }
 
+// holds is the text of a file that this command itself has made, as far as that is
+// known.
+func (r *reader) holds(s *scope, p place, f field) (string, bool) {
+	if f.file != nil {
+		return *f.file, true
+	}
+	if f.open != "" || f.glob {
+		return "", false
+	}
+	if f.lit == "/dev/stdin" || f.lit == "-" {
+		return p.stdin.text, p.stdin.known && p.stdin.piped
+	}
+	text, ok := r.made[resolve(s.dir, f.lit)]
+	return text, ok && p.elsewhere == ""
+}
+
+// makes remembers what is written to a file, so that running it can be followed.
+func (r *reader) makes(s *scope, p place, files []Write, out output) {
+	if !out.known || p.elsewhere != "" || len(r.made) > 64 {
+		return
+	}
+	for _, w := range files {
+		if w.Path == "" || w.Pattern != "" {
+			continue
+		}
+		text := out.text
+		if w.Op == Append {
+			text = r.made[w.Path] + text
+		}
+		r.spend(len(text))
+		r.made[w.Path] = text
+	}
+}
+
 func (r *reader) source(s *scope, p place, c call) output {
 	r.emitCall(s, p, c, nil)
 	args := operands(c.words[1:])
@@ -165,8 +199,8 @@ func (r *reader) source(s *scope, p place, c call) output {
 	if strings.Contains(args[0].open, "downloads") {
 		r.note("runs a downloaded script: " + brief(c.text))
 	}
-	if args[0].lit == "/dev/stdin" && p.stdin.known {
-		return r.text(s, p.through("source"), p.stdin.text)
+	if text, ok := r.holds(s, p, args[0]); ok {
+		return r.text(s, p.through("source"), text)
 	}
 	r.opaque(c.text, why)
 	return output{}
@@ -210,6 +244,9 @@ func (r *reader) precommand(s *scope, p place, c call) output {
 		p.async = true
 	case "repeat":
 		n = 2
+		if len(c.words) > 1 {
+			r.evaluated(s, p, c.words[1].lit)
+		}
 		if n < len(c.words) && c.words[n].lit == "{" {
 			n++
 		}
@@ -338,6 +375,7 @@ func (r *reader) shift(s *scope, p place, c call) output {
 	n := 1
 	if len(c.words) > 1 {
 		var err error
+		r.evaluated(s, p, c.words[1].lit)
 		if n, err = strconv.Atoi(c.words[1].lit); err != nil || n < 0 {
 			s.args, s.moreArgs = nil, "the arguments after shift"
 			return silent()
@@ -370,9 +408,11 @@ func (r *reader) unsetWord(s *scope, p place, c call) output {
 func (r *reader) declareWord(s *scope, p place, c call) output {
 	r.emitCall(s, p, c, nil)
 	export := c.words[0].lit == "export"
+	s.integers = s.integers || c.words[0].lit == "integer" || c.words[0].lit == "float"
 	for i, f := range c.words[1:] {
 		if strings.HasPrefix(f.lit, "-") {
 			export = export || strings.Contains(f.lit, "x")
+			s.integers = s.integers || strings.ContainsAny(f.lit, "iEF")
 			continue
 		}
 		r.bindText(s, p, f.word(c.textOf(i+1)), export)

@@ -20,18 +20,73 @@ func (r *reader) call(s *scope, p place, c *syntax.CallExpr) output {
 	for _, a := range c.Assigns {
 		env = append(env, r.prefix(s, p, a))
 	}
-	var out output
-	heads := r.word(s, p, c.Args[0])
-	tail := r.tail(s, p, c.Args[1:])
-	for i, head := range heads {
+	choices := make([][][]field, len(c.Args))
+	total := 1
+	for i, w := range c.Args {
+		choices[i] = r.word(s, p, w)
+		total = min(total*max(len(choices[i]), 1), maxRuns+1)
+	}
+	for _, head := range choices[0] {
 		r.checkHead(p, c.Args[0], head)
-		words := append(head[:len(head):len(head)], tail...)
-		next := r.run(s, p, call{words: words, texts: argTexts(p, c), env: env, text: p.text(c), bare: isBare(c.Args[0])})
-		if i == 0 {
-			out = next
+	}
+	base := call{env: env, text: p.text(c), bare: isBare(c.Args[0])}
+	texts := argTexts(p, c)
+	if total > maxRuns {
+		r.opaque(base.text, "it runs with many combinations of values")
+		choices = flattened(choices)
+	}
+	var out output
+	for i, words := range combined(choices) {
+		next := base.with(words)
+		if len(words) == len(texts) {
+			next.texts = texts
+		}
+		if done := r.run(s, p, next); i == 0 {
+			out = done
 		} else {
 			out = output{}
 		}
+	}
+	return out
+}
+
+// maxRuns bounds how many combinations of values one command is read with.
+const maxRuns = 32
+
+// combined lists every combination of one choice for each word.
+func combined(choices [][][]field) [][]field {
+	out := [][]field{nil}
+	for _, alternatives := range choices {
+		if len(alternatives) == 0 {
+			continue
+		}
+		if len(alternatives) == 1 {
+			for i := range out {
+				out[i] = append(out[i], alternatives[0]...)
+			}
+			continue
+		}
+		var next [][]field
+		for _, before := range out {
+			for _, list := range alternatives {
+				next = append(next, append(before[:len(before):len(before)], list...))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// flattened makes all alternatives of an argument stand side by side; those of the
+// program stay apart.
+func flattened(choices [][][]field) [][][]field {
+	out := [][][]field{choices[0][:min(len(choices[0]), maxRuns)]}
+	for _, alternatives := range choices[1:] {
+		var all []field
+		for _, list := range alternatives {
+			all = append(all, list...)
+		}
+		out = append(out, [][]field{all})
 	}
 	return out
 }
@@ -105,11 +160,16 @@ func (r *reader) envPrograms(s *scope, p place, a Assignment) {
 	}
 }
 
-// tail expands the arguments. Alternatives of one argument all stand in the list.
+// tail expands words that another program or an alias holds. Where one has several
+// values all of them stand in the list, and the text counts as unread.
 func (r *reader) tail(s *scope, p place, words []*syntax.Word) []field {
 	var out []field
 	for _, w := range words {
-		for _, list := range r.word(s, p, w) {
+		alternatives := r.word(s, p, w)
+		if len(alternatives) > 1 {
+			r.opaque(p.text(w), "it has several possible values")
+		}
+		for _, list := range alternatives {
 			out = append(out, list...)
 		}
 	}
@@ -120,6 +180,7 @@ func (r *reader) tail(s *scope, p place, words []*syntax.Word) []field {
 func (r *reader) checkHead(p place, w *syntax.Word, head []field) {
 	text := p.text(w)
 	if len(head) == 0 {
+		r.opaque(text, "the program is what a variable holds that nothing sets")
 		return
 	}
 	f := head[0]
@@ -133,6 +194,8 @@ func (r *reader) checkHead(p place, w *syntax.Word, head []field) {
 		r.opaque(text, "the program is chosen by a brace expansion")
 	case f.from&fromSubstitution != 0:
 		r.opaque(text, "the program is what a command prints")
+	case f.from&fromEnvironment != 0:
+		r.opaque(text, "the program is what the environment holds: "+brief(f.lit))
 	case f.from&fromVariable != 0 && (len(head) > 1 || strings.ContainsAny(f.lit, " \t\n")):
 		r.opaque(text, "the command is what a variable holds")
 	case f.from&fromVariable != 0:
@@ -160,7 +223,7 @@ func (r *reader) run(s *scope, p place, c call) output {
 	}
 	if !c.plain {
 		if text, ok := s.alias(name.lit); ok && c.bare && !slices.Contains(p.hidden, name.lit) {
-			return r.expandAlias(s, p, c, name.lit, text)
+			r.expandAlias(s, p, c, name.lit, text)
 		}
 		if f := s.function(name.lit); f != nil {
 			r.emitCall(s, p, c, func(cmd *Command) { cmd.Shadowed, cmd.Wrapper = true, true })
@@ -178,20 +241,20 @@ func (r *reader) run(s *scope, p place, c call) output {
 }
 
 // expandAlias reads an alias with its arguments; its own name in it is not expanded
-// again.
-func (r *reader) expandAlias(s *scope, p place, c call, name, text string) output {
-	r.note("it defines " + name + " in the text, so that name means something else")
-	r.emitCall(s, p, c, func(cmd *Command) { cmd.Shadowed, cmd.Wrapper = true, true })
+// again. Shells differ in when a new alias counts, so the name itself is read too.
+func (r *reader) expandAlias(s *scope, p place, c call, name, text string) {
+	r.note("it defines " + name + " in the text, so that name may mean something else")
 	p.hidden = append(p.hidden[:len(p.hidden):len(p.hidden)], name)
 	p.depth++
 	list, _, err := statements(p.dialect, text)
 	if err == nil && len(list) == 1 && len(list[0].Redirs) == 0 && r.enter(p, text) {
 		if simple, ok := list[0].Cmd.(*syntax.CallExpr); ok && len(simple.Args) > 0 {
 			p.src = text
-			return r.run(s, p, c.with(append(r.tail(s, p, simple.Args), c.words[1:]...)))
+			r.run(s, p, c.with(append(r.tail(s, p, simple.Args), c.words[1:]...)))
+			return
 		}
 	}
-	return r.text(s, p, text+" "+quoteWords(c.words[1:]))
+	r.text(s, p, text+" "+quoteWords(c.words[1:]))
 }
 
 // quoteWords writes fields so that a shell reads them back, but for open ones.

@@ -163,6 +163,10 @@ func (r *reader) part(s *scope, p place, b *builder, part syntax.WordPart, quote
 		}
 		b.text(text, escapePattern(text), false, true)
 	case *syntax.DblQuoted:
+		if pe, ok := onlyElements(x.Parts); ok {
+			r.putParam(s, p, b, pe, true)
+			return
+		}
 		b.text("", "", false, true)
 		r.sequence(s, p, b, x.Parts, true)
 	case *syntax.ParamExp:
@@ -185,6 +189,16 @@ func (r *reader) part(s *scope, p place, b *builder, part syntax.WordPart, quote
 	default:
 		b.open("a form that is not followed", fromVariable)
 	}
+}
+
+// onlyElements reports whether "$@" or its like is all that stands in quotes: when
+// it has no elements, no word is left.
+func onlyElements(parts []syntax.WordPart) (*syntax.ParamExp, bool) {
+	if len(parts) != 1 {
+		return nil, false
+	}
+	pe, ok := parts[0].(*syntax.ParamExp)
+	return pe, ok && keepsElements(pe)
 }
 
 // unquoted removes the backslashes of an unquoted literal.
@@ -325,7 +339,11 @@ func (r *reader) procSubst(s *scope, p place, b *builder, x *syntax.ProcSubst) {
 	if out.network != "" {
 		why = "a file made of what " + out.network + " downloads"
 	}
-	b.open(why, fromSubstitution)
+	f := field{open: why}
+	if out.known && x.Op != syntax.CmdOut {
+		f.file = &out.text
+	}
+	b.value(value{alts: [][]field{{f}}}, false, fromSubstitution)
 }
 
 // splitFields splits a value into words, which are patterns where they look so.

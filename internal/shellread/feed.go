@@ -33,12 +33,21 @@ func (r *reader) xargs(s *scope, p place, c call) output {
 		return r.inner(s, p, c, "xargs", n, o.open, false)
 	}
 	next := c.rest(n)
-	next = next.with(fill(next.words, mark, items))
-	r.wraps(s, p, c)
 	next.plain, next.env = true, nil
+	r.wraps(s, p, c)
 	at := p.through("xargs")
 	at.stdin = silent()
-	return r.run(s.child(), at, next)
+	if mark == "" && !o.has("n", "max-args", "L", "l", "max-lines") {
+		return r.run(s.child(), at, next.with(fill(next.words, mark, items)))
+	}
+	if len(items) > maxRuns {
+		r.opaque(c.text, "it runs for many words")
+		items = items[:maxRuns]
+	}
+	for _, item := range items {
+		r.run(s.child(), at, next.with(fill(next.words, mark, []field{item})))
+	}
+	return output{}
 }
 
 // fill puts items in place of a marker, or at the end when there is no marker.
@@ -339,6 +348,10 @@ func (r *reader) watch(s *scope, p place, c call) output {
 // scriptWord reads programs that take whole command lines.
 func (r *reader) scriptWord(s *scope, p place, c call) output {
 	base := baseName(c.words[0].lit)
+	if base == "entr" {
+		o := parseOptions(c.words[1:], "")
+		return r.inner(s, p, c, base, 1+o.n, o.open, false)
+	}
 	o, rest := anywhere(c.words[1:], "cEIlmoOTBspnwMrPIA", "command", "run", "prepare", "cleanup", "setup", "conclude", "warmup", "runs", "min-runs", "max-runs", "export-json", "export-markdown", "shell", "log-out", "log-in", "log-io", "log-timing", "output-limit", "echo")
 	r.wraps(s, p, c)
 	at := p.through(base)
@@ -354,8 +367,6 @@ func (r *reader) scriptWord(s *scope, p place, c call) output {
 		for _, f := range rest {
 			r.nested(proc, at, f, c.text)
 		}
-	case "entr":
-		r.run(s.child(), at, call{words: rest, text: c.text, plain: true})
 	case "script":
 		if len(rest) > 0 {
 			r.writeWord(s, p, rest[0].word(rest[0].lit), Overwrite, base, true)

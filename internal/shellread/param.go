@@ -44,6 +44,9 @@ func (r *reader) unquotedValue(s *scope, p place, v value, split, globs bool) va
 			case f.lit == "" && f.open == "":
 			case f.open != "" || f.glob:
 				next = append(next, f)
+			case globs && p.dialect == Zsh && strings.Contains(f.lit, "("):
+				r.opaque(f.lit, "zsh may run code in a pattern that a variable holds")
+				next = append(next, field{lit: f.lit, open: "a pattern that a variable holds"})
 			case split && globs:
 				next = append(next, splitFields(f.lit, separators)...)
 			case split:
@@ -75,9 +78,14 @@ func (r *reader) param(s *scope, p place, pe *syntax.ParamExp) value {
 	case pe.Excl:
 		if name, ok := v.constant(); ok && syntax.ValidName(name) {
 			return r.lookup(s, p, name)
+		} else if ok {
+			r.evaluated(s, p, name)
 		}
 		return unknown("a variable named by another")
 	case len(pe.Modifiers) > 0:
+		for _, m := range pe.Modifiers {
+			r.document(s, p, m.Value)
+		}
 		return unknown("a value that modifiers change")
 	case pe.Slice != nil:
 		return r.slice(s, p, pe.Slice, v)
@@ -165,6 +173,8 @@ func (r *reader) flags(s *scope, p place, pe *syntax.ParamExp, v value) value {
 	case strings.Contains(flags, "P"):
 		if name, ok := v.constant(); ok && syntax.ValidName(name) {
 			return r.lookup(s, p, name)
+		} else if ok {
+			r.evaluated(s, p, name)
 		}
 		return unknown("a variable named by another")
 	case strings.Trim(flags, "@") == "":
@@ -187,7 +197,9 @@ func (v value) mapped(f func(string) string) value {
 		var next []field
 		for _, e := range list {
 			if e.open == "" {
+				from := e.from
 				e = literal(f(e.lit))
+				e.from = from
 			}
 			next = append(next, e)
 		}
@@ -430,7 +442,11 @@ func (r *reader) environment(s *scope, p place, name string) value {
 	text, set := r.o.Env(name)
 	v := unset()
 	if set {
-		v = scalar(text)
+		f := literal(text)
+		if name != "HOME" {
+			f.from = fromEnvironment
+		}
+		v = value{alts: [][]field{{f}}}
 	} else if shellSets(name) {
 		return unknown("the variable " + name)
 	}

@@ -7,8 +7,21 @@ import (
 
 // program lists a program that is not followed further, with its effects.
 func (r *reader) program(s *scope, p place, c call, base string) output {
+	if text, ok := r.holds(s, p, c.words[0]); ok && strings.Contains(c.words[0].lit, "/") {
+		r.note(brief(c.words[0].lit) + " is a script that the command itself writes")
+		r.wraps(s, p, c)
+		at := p.through(c.words[0].lit)
+		at.dialect = POSIX
+		return r.text(r.process(s, c.words[1:], c.words[0]), at, text)
+	}
 	r.emitCall(s, p, c, nil)
 	args := c.words[1:]
+	switch base {
+	case "exit", "return", "break", "continue", "printf", "wait", "ulimit":
+		for _, f := range args {
+			r.evaluated(s, p, f.lit)
+		}
+	}
 	r.runsByOption(s, p, c, base, args)
 	r.files(s, p, c, base, args)
 	r.talks(base, args)
@@ -36,7 +49,11 @@ func (r *reader) files(s *scope, p place, c call, base string, args []field) {
 		if o.has("a", "append") {
 			op = Append
 		}
+		files := len(r.out.Writes)
 		r.writeAll(s, p, base, op, rest)
+		if p.stdin.piped {
+			r.makes(s, p, slices.Clone(r.out.Writes[files:]), p.stdin)
+		}
 	case "dd", "gdd", "dcfldd":
 		for _, f := range args {
 			if name, ok := strings.CutPrefix(f.lit, "of="); ok {

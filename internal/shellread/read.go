@@ -63,7 +63,8 @@ type reader struct {
 	called   map[*function]bool
 	defined  []definition
 	loops    map[string]*recursion
-	seen     map[string]bool // notes and opaque parts already listed
+	made     map[string]string // files that the command itself writes, with their text
+	seen     map[string]bool   // notes and opaque parts already listed
 	steps    int
 	bytes    int
 	copied   int
@@ -86,7 +87,7 @@ func newReader(o Options) *reader {
 	if o.MaxSteps <= 0 {
 		o.MaxSteps = defaultSteps
 	}
-	r := &reader{o: o, assigned: map[string]bool{}, called: map[*function]bool{}, loops: map[string]*recursion{}, seen: map[string]bool{}}
+	r := &reader{o: o, assigned: map[string]bool{}, called: map[*function]bool{}, loops: map[string]*recursion{}, made: map[string]string{}, seen: map[string]bool{}}
 	r.out.root, r.out.home = o.Root, r.envOr("HOME")
 	return r
 }

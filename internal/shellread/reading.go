@@ -41,6 +41,7 @@ type Options struct {
 type Reading struct {
 	Commands   []Command // every program that would be started, wrappers included
 	Writes     []Write   // files that would be written, changed or removed
+	Reads      []string  // absolute names of files that input is redirected from
 	Network    []Contact // programs that talk to the network
 	Background []string  // programs started with &
 	Detached   []string  // programs made to outlive the command

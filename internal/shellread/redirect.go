@@ -19,6 +19,7 @@ func (r *reader) redirects(s *scope, p place, list []*syntax.Redirect) (place, b
 		case syntax.RdrIn:
 			p.stdin = r.readFrom(s, p, rd.Word)
 		case syntax.DplIn:
+			r.words(s, p, rd.Word)
 		case syntax.DplOut:
 			if !isDescriptor(rd.Word.Lit()) {
 				away = true
@@ -122,7 +123,11 @@ func (r *reader) readFrom(s *scope, p place, w *syntax.Word) output {
 		if word.Known && word.Value == "/dev/null" {
 			return silent()
 		}
-		r.socket(word)
+		if !r.socket(word) && word.Known && p.elsewhere == "" && len(r.out.Reads) < maxItems {
+			if name := resolve(s.dir, word.Value); name != "" {
+				r.out.Reads = append(r.out.Reads, name)
+			}
+		}
 	}
 	return output{piped: true}
 }

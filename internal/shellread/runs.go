@@ -42,7 +42,6 @@ func (r *reader) runsByOption(s *scope, p place, c call, base string, args []fie
 	case "printf":
 		for i, f := range args {
 			if f.lit == "-v" && i+1 < len(args) {
-				r.evaluated(s, p, args[i+1].lit)
 				s.set(args[i+1].lit, unknown("what printf makes"), value{})
 			}
 		}

@@ -24,11 +24,12 @@ type scope struct {
 	stack    []string // of pushd; "" unknown
 	calls    []frame  // functions being read, outermost first
 
-	strict bool // set -u: an unset variable ends the command
-	split  bool // unquoted values are split into words
-	globs  bool // unquoted values are patterns
-	dirty  bool // text that could not be read may have set anything
-	cond   int  // > 0: runs perhaps, or several times
+	strict   bool // set -u: an unset variable ends the command
+	split    bool // unquoted values are split into words
+	integers bool // variables exist whose values are evaluated
+	globs    bool // unquoted values are patterns
+	dirty    bool // text that could not be read may have set anything
+	cond     int  // > 0: runs perhaps, or several times
 }
 
 // function is a function body with the text that its positions refer to.
@@ -84,10 +85,14 @@ func (s *scope) setAlias(name, text string) {
 	s.aliases[name] = text
 }
 
-// set assigns a variable. What is assigned perhaps joins what it may have been.
+// set assigns a variable. What is assigned perhaps joins what it may have been. A
+// variable that changes what programs do counts for those that follow.
 func (s *scope) set(name string, v value, before value) {
 	if s.cond > 0 {
 		v = before.or(v)
+	}
+	if changesMeaning(name) != "" {
+		s.export(name, v)
 	}
 	if s.vars == nil {
 		s.vars = map[string]value{}

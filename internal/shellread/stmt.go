@@ -29,9 +29,13 @@ func (r *reader) stmt(s *scope, p place, st *syntax.Stmt) output {
 		p.async = true
 		s = s.child()
 	}
-	mark := len(r.out.Commands)
+	mark, files := len(r.out.Commands), len(r.out.Writes)
 	p, to := r.redirects(s, p, st.Redirs)
+	written := r.out.Writes[files:len(r.out.Writes):len(r.out.Writes)]
 	out := r.command(s, p.deeper(), st)
+	if to {
+		r.makes(s, p, written, out)
+	}
 	if aside {
 		r.background(mark, text, st.Disown)
 		return output{}
@@ -277,7 +281,11 @@ func (r *reader) declare(s *scope, p place, c *syntax.FuncDecl) output {
 		names = []*syntax.Lit{c.Name}
 	}
 	if len(names) == 0 {
-		return r.stmt(s, p, c.Body)
+		args, more := s.args, s.moreArgs
+		s.args, s.moreArgs = nil, "the arguments of a function without a name"
+		out := r.stmt(s, p, c.Body)
+		s.args, s.moreArgs = args, more
+		return out
 	}
 	f := &function{body: c.Body, at: p}
 	for _, name := range names {

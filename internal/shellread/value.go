@@ -13,12 +13,13 @@ const (
 
 // field is one word after expansion.
 type field struct {
-	lit  string // its value, quotes removed
-	pat  string // the same as a pattern, literal special characters escaped
-	glob bool   // pat holds active pattern characters
-	open string // why the value is not fully known; "" when it is
-	kept bool   // quoted, so it stays even when it is empty
-	from origin // what made it
+	lit  string  // its value, quotes removed
+	pat  string  // the same as a pattern, literal special characters escaped
+	glob bool    // pat holds active pattern characters
+	open string  // why the value is not fully known; "" when it is
+	kept bool    // quoted, so it stays even when it is empty
+	from origin  // what made it
+	file *string // for an open name of a file: what the file is known to hold
 }
 
 // origin says which expansions a field came from.
@@ -29,6 +30,7 @@ const (
 	fromSubstitution
 	fromBraces
 	fromSplitting // of a value in one word
+	fromEnvironment
 )
 
 // value is what a variable holds: one of the alternatives, each a list of elements,
@@ -208,7 +210,7 @@ func (p *partial) clone() *partial {
 }
 
 func (p *partial) append(list []field, quoted bool, from origin) {
-	if quoted {
+	if quoted && len(list) > 0 {
 		p.cur.kept = true
 	}
 	for i, f := range list {
@@ -223,7 +225,7 @@ func (p *partial) append(list []field, quoted bool, from origin) {
 		p.cur.from |= from | f.from
 		p.some = p.some || f.lit != "" || f.open != ""
 		if f.open != "" {
-			p.cur.open = f.open
+			p.cur.open, p.cur.file = f.open, f.file
 		}
 	}
 }

@@ -8,13 +8,12 @@ import (
 
 // wrapper describes a program that runs another one given as its last words.
 type wrapper struct {
-	takes   string   // short options with a value
-	long    []string // long options with a value in the next word
-	skip    int      // words between the options and the command
-	assigns bool     // NAME=VALUE words may stand before the command
-	detach  bool     // what it runs outlives the command
-	user    bool     // what it runs belongs to another user
-	follow  handler  // follows it in a way of its own, instead of all the above
+	takes  string   // short options with a value
+	long   []string // long options with a value in the next word
+	skip   int      // words between the options and the command
+	detach bool     // what it runs outlives the command
+	user   bool     // what it runs belongs to another user
+	follow handler  // follows it in a way of its own, instead of all the above
 }
 
 // wrapperFor returns how a program that runs others is followed.
@@ -348,6 +347,11 @@ func (r *reader) shell(s *scope, p place, c call) output {
 	case o.has("c", "command") && len(rest) > 0:
 		return r.shellText(s, p, at, c, base, rest)
 	case len(rest) > 0 && !o.has("s") && rest[0].lit != "-" && rest[0].lit != "/dev/stdin":
+		if text, ok := r.holds(s, p, rest[0]); ok && dialect <= POSIX {
+			r.note(base + " runs a script that the command itself writes")
+			r.wraps(s, p, c)
+			return r.text(r.process(s, rest[1:], rest[0]), at, text)
+		}
 		r.emitCall(s, p, c, nil)
 		if strings.Contains(rest[0].open, "downloads") {
 			r.note("runs a downloaded script: " + brief(c.text))
