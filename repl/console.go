@@ -70,6 +70,7 @@ type console struct {
 	hint      string
 	escSeq    int // of the timer for an unfinished sequence
 	ticking   bool
+	lastInput time.Time // when the terminal sent something
 	lastPaste time.Time // when there was a paste
 	unmarked  bool      // and the terminal did not mark it
 	prefixX   bool      // Ctrl-X was pressed

@@ -27,6 +27,7 @@ func (c *console) take(k chunk) {
 
 func (c *console) takeKeys(k chunk) {
 	c.escSeq++
+	c.expireBefore(k.at)
 	var keys []key
 	if c.dec.state == inPaste && len(k.data) == 1 && k.data[0] == 0x03 {
 		keys = c.dec.endPaste() // its end got lost
@@ -42,6 +43,21 @@ func (c *console) takeKeys(k chunk) {
 	case waitSequence:
 		c.expireIn(sequenceTime)
 	}
+}
+
+// expireBefore decides an unfinished sequence whose time was up when more came, should
+// its timer be late.
+func (c *console) expireBefore(at time.Time) {
+	limit := sequenceTime
+	if c.dec.wait() == waitEsc {
+		limit = escTime
+	}
+	if at.Sub(c.lastInput) > limit {
+		for _, k := range c.dec.expire() {
+			c.key(k, at, true)
+		}
+	}
+	c.lastInput = at
 }
 
 // expireIn decides an unfinished sequence unless more comes before.

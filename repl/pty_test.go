@@ -391,13 +391,13 @@ func TestTerminalTypingWhileStreaming(t *testing.T) {
 	r := startChild(t, 60, 12)
 	r.prompt("")
 	r.enter("lines 150")
-	r.see("line 5 of")
+	r.until("line 5", func(v *vt) bool { return strings.Contains(v.all(), "line 5 of") })
 	for i, letter := range "some draft" {
 		r.send(string(letter))
 		r.prompt("some draft"[:i+1])
 	}
 	r.send("\x15")
-	r.see("line 100 of")
+	r.until("line 100", func(v *vt) bool { return strings.Contains(v.all(), "line 100 of") })
 	r.send("x")
 	r.see("done ·")
 	r.prompt("x")
