@@ -140,7 +140,7 @@ type recorder struct {
 
 func (r recorder) Record(rec approval.Record) error {
 	if r.behind() && rec.Kind != "end" {
-		return fmt.Errorf("the session cannot be stored")
+		return errNotRecorded
 	}
 	return r.audit.Record(rec)
 }

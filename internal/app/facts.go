@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zcoder/internal/approval"
 	"zcoder/internal/config"
 	"zcoder/internal/policy"
 	"zcoder/internal/secret"
@@ -34,9 +35,28 @@ func (w *workbench) openPolicy() error {
 	}
 	w.policy, err = policy.New(policy.Config{
 		Profile: policyProfile(w.profile), Commands: commands, ReadOnly: w.readOnly.Load,
-		Rules: rules, Reload: files.reload, Facts: w.facts(), Dialect: w.shell.Dialect(),
+		Rules: rules, Reload: w.reloadRules(files), Facts: w.facts(), Dialect: w.shell.Dialect(),
 	})
 	return err
+}
+
+// reloadRules reads changed files before a verdict, and records that it did.
+func (w *workbench) reloadRules(files *ruleFiles) func() (*policy.Rules, bool, error) {
+	return func() (*policy.Rules, bool, error) {
+		rules, changed, err := files.reload()
+		detail := ""
+		switch {
+		case err != nil:
+			detail = "kept the last good rules: " + err.Error()
+		case changed:
+			detail = fmt.Sprintf("%d rules", rules.Len())
+		}
+		if detail != "" {
+			// What cannot be recorded is refused, and said, with the action itself.
+			_ = w.audit.Record(approval.Record{Kind: "policy", Detail: detail, Sync: true})
+		}
+		return rules, changed, err
+	}
 }
 
 func policyProfile(p profiles.Profile) policy.Profile {

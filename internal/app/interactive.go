@@ -136,6 +136,7 @@ func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 		RunUser:      d.runUser,
 		Edit:         d.edit,
 		Steer:        d.steer,
+		Later:        func(text string) error { return d.enqueue(event.FollowUp, text) },
 		Skip:         func() { d.conv.Skip() },
 		Banner:       d.banner(),
 		Prompt:       d.prompt,

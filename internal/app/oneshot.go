@@ -26,6 +26,9 @@ func (w *workbench) oneShot(ctx context.Context, prompt string) (int, error) {
 	if err := w.ensureModel(ctx, nil); err != nil {
 		return statusFailed, err
 	}
+	for _, notice := range w.startNotices() {
+		fmt.Fprintln(w.p.Stderr, termtext.Line(notice))
+	}
 	ctx, stop, caught := catchSignals(ctx)
 	defer stop()
 	end, err := w.play(ctx, c, prompt)

@@ -120,7 +120,7 @@ func (d *desk) edit(ctx context.Context, text string, tty repl.TTY) (string, err
 
 // startNotices are warnings that belong under the start line.
 func (w *workbench) startNotices() []string {
-	var notices []string
+	notices := w.notices
 	if owner := w.p.getenv("SUDO_USER"); owner != "" && os.Geteuid() == 0 {
 		notices = append(notices, fmt.Sprintf("warning: this runs as root for %s; new files will belong to root, and settings are in %s", owner, w.home))
 	}

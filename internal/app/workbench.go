@@ -13,6 +13,7 @@ import (
 
 	"zcoder/internal/agent"
 	"zcoder/internal/approval"
+	"zcoder/internal/audit"
 	"zcoder/internal/config"
 	"zcoder/internal/demo"
 	"zcoder/internal/ollama"
@@ -42,7 +43,7 @@ type workbench struct {
 
 	ws      *workspace.Workspace
 	store   *store.Store
-	audit   auditLog
+	audit   *audit.Log
 	policy  *policy.Policy
 	tracker *proc.Tracker
 	runtime *runtimedir.Dir
@@ -51,6 +52,7 @@ type workbench struct {
 	readers []tools.Tool // the read-only tools, for verifiers
 	system  string
 
+	notices  []string // for the start
 	readOnly atomic.Bool
 	gate     atomic.Pointer[approval.Gate] // of the current conversation
 	closers  []func() error
@@ -203,12 +205,7 @@ func (w *workbench) openRecords() error {
 	if w.store, err = store.Open(dir); err != nil {
 		return err
 	}
-	w.audit, err = openAudit(filepath.Join(w.home, "audit"))
-	if err != nil {
-		return err
-	}
-	w.onClose(w.audit.Close)
-	return nil
+	return w.openAudit(filepath.Join(w.home, "audit"))
 }
 
 func (w *workbench) openTools() error {

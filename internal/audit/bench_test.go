@@ -1,0 +1,116 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"zcoder/internal/approval"
+)
+
+// BenchmarkAppend appends and syncs a record, beside a bare write and fsync of a line
+// of the same length. The goal is a ratio of 1.5.
+func BenchmarkAppend(b *testing.B) {
+	dir := b.TempDir()
+	l, err := Open(filepath.Join(dir, "audit"), Options{Now: time.Now, Instance: "i", Mask: func(s string) string { return s }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	bare, err := os.OpenFile(filepath.Join(dir, "bare"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bare.Close()
+	r := approval.Record{Kind: "start", Request: request(), Sync: true}
+	line := make([]byte, 480)
+	line[len(line)-1] = '\n'
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		if err := l.Record(r); err != nil {
+			b.Fatal(err)
+		}
+		mid := time.Now()
+		if _, err := bare.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if err := bare.Sync(); err != nil {
+			b.Fatal(err)
+		}
+		ours, theirs = append(ours, mid.Sub(begun)), append(theirs, time.Since(mid))
+	}
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	x, y := ours[len(ours)/2], theirs[len(theirs)/2]
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(x.Microseconds()), "ours-µs")
+	b.ReportMetric(float64(y.Microseconds()), "bare-µs")
+	b.ReportMetric(float64(x)/float64(y), "ratio")
+}
+
+// BenchmarkAppendUnsynced appends without a sync.
+func BenchmarkAppendUnsynced(b *testing.B) {
+	l, err := Open(filepath.Join(b.TempDir(), "audit"), Options{Now: time.Now, Mask: func(s string) string { return s }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	for b.Loop() {
+		if err := l.Record(approval.Record{Kind: "start", Request: request()}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bigLog writes a log of n records of the usual size.
+func bigLog(b *testing.B, n int) string {
+	dir := b.TempDir()
+	f, err := os.Create(filepath.Join(dir, logName))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	l := &Log{o: Options{Mask: func(s string) string { return s }}}
+	last := genesis()
+	var buf []byte
+	for i := range n {
+		e := l.entry(approval.Record{Kind: "start", Request: request()})
+		e.N, e.Time = int64(i+1), day.Add(time.Duration(i)*time.Second).Format(timeForm)
+		line, next, err := e.line(last)
+		if err != nil {
+			b.Fatal(err)
+		}
+		buf, last = append(buf, line...), next
+	}
+	if _, err := f.Write(buf); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// BenchmarkVerify reads and checks a log. The goal is 300 000 records a second.
+func BenchmarkVerify(b *testing.B) {
+	const n = 100000
+	dir := bigLog(b, n)
+	for b.Loop() {
+		if r, err := Verify(dir, time.Time{}); err != nil || !r.Whole() || r.Records != n {
+			b.Fatal(r, err)
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkOpen opens a large log.
+func BenchmarkOpen(b *testing.B) {
+	dir := bigLog(b, 100000)
+	for b.Loop() {
+		l, err := Open(dir, Options{Now: time.Now})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}
