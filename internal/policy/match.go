@@ -24,10 +24,13 @@ func (m *match) reason(otherwise string) string {
 	if m.rule.reason != "" {
 		reason = m.rule.reason
 	}
-	if m.what != "" {
-		reason += ": " + m.what
+	switch {
+	case m.what == "":
+		return reason
+	case reason == "":
+		return m.what
 	}
-	return reason
+	return reason + ": " + m.what
 }
 
 func quote(text string) string { return `"` + text + `"` }

@@ -98,7 +98,7 @@ type Config struct {
 	// stay. Nil never changes them. It is called by one goroutine at a time.
 	Reload  func() (rules *Rules, changed bool, err error)
 	Facts   Facts
-	Dialect shellread.Dialect // of the shell that runs commands
+	Dialect shellread.Dialect // of commands in requests that name no shell
 }
 
 // Policy implements approval.Policy. Its methods may be called from several
@@ -177,9 +177,16 @@ func (p *Policy) judge(r approval.Request, say trace) approval.Verdict {
 }
 
 func (p *Policy) read(r approval.Request) shellread.Reading {
-	return shellread.Read(r.Text, shellread.Options{
+	o := shellread.Options{
 		Dialect: p.cfg.Dialect, Dir: r.Dir, Root: p.cfg.Facts.Root, Env: p.cfg.Facts.Env, UserHome: p.cfg.Facts.UserHome,
-	})
+	}
+	if len(r.Shell) > 0 {
+		o.Dialect = shellread.DialectOf(r.Shell[0])
+	}
+	if o.Dir == "" {
+		o.Dir = p.cfg.Facts.Root
+	}
+	return shellread.Read(r.Text, o)
 }
 
 // considered is a request in the course of being judged.
@@ -249,8 +256,8 @@ func (p *Policy) file(c *considered) approval.Verdict {
 			return ask("effect read", "it says it reads but would write "+shown(use), true)
 		case use.Write && use.Rel == "":
 			return ask("workspace", "it would write outside the workspace: "+use.Path, true)
-		case use.Write && isRulesFile(p.cfg.Facts.Root, use.Path):
-			return ask("workspace", "it would change the rules of this workspace", true)
+		case use.Write && p.cfg.Facts.holdsRules(use.Path, false):
+			return ask("workspace", "it would change the rules or settings: "+shown(use), true)
 		}
 	}
 	if c.r.Effect == approval.Read {
@@ -292,7 +299,7 @@ func (p *Policy) command(c *considered) approval.Verdict {
 	}
 	if name, ok := c.writesRules(); ok {
 		c.say("workspace", "it writes "+name)
-		return ask("workspace", "it would change the rules of this workspace: "+name, true)
+		return ask("workspace", "it would change the rules or settings: "+name, true)
 	}
 	if p.cfg.Commands == AllowCommands {
 		c.say("command policy", "allow")
@@ -356,17 +363,21 @@ func shown(use approval.PathUse) string {
 // rulesFile is where a workspace keeps rules of its own.
 const rulesFile = ".zcoder/policy.toml"
 
-// isRulesFile reports whether a path is, or holds, the workspace's rules, in any
-// letter case.
-func isRulesFile(root, name string) bool {
-	file := path.Join(root, rulesFile)
-	return strings.EqualFold(name, file) || strings.EqualFold(name, path.Dir(file))
+// holdsRules reports whether writing a path changes the workspace's rules, in any
+// letter case, or zcoder's own files. Removing a directory removes what it holds.
+func (f Facts) holdsRules(name string, removes bool) bool {
+	file := path.Join(f.Root, rulesFile)
+	if strings.EqualFold(name, file) || strings.EqualFold(name, path.Dir(file)) {
+		return true
+	}
+	dir := f.SettingsDir
+	return dir != "" && (inside(dir, name) || removes && inside(name, dir))
 }
 
-// writesRules reports whether a command is seen to change the workspace's rules.
+// writesRules reports whether a command is seen to change rules or settings.
 func (c *considered) writesRules() (string, bool) {
 	for _, w := range c.reading.Writes {
-		if w.Elsewhere == "" && isRulesFile(c.facts.Root, w.Path) {
+		if w.Elsewhere == "" && w.Path != "" && c.facts.holdsRules(w.Path, w.Op == shellread.Remove) {
 			return w.Path, true
 		}
 	}

@@ -87,6 +87,9 @@ func TestOrder(t *testing.T) {
 		{"write of the rules", nil, request(approval.WorkspaceWrite, "write_file", use("/home/u/ws/.zcoder/policy.toml", true)), approval.Ask, "workspace", true},
 		{"write of the rules in other letters", nil, request(approval.WorkspaceWrite, "write_file", use("/home/u/ws/.ZCoder/Policy.toml", true)), approval.Ask, "workspace", true},
 		{"command that writes the rules", yes, command("echo > .zcoder/policy.toml"), approval.Ask, "workspace", true},
+		{"command that writes the settings", yes, command("echo x >> ~/.config/zcoder/policy.toml"), approval.Ask, "workspace", true},
+		{"command that removes the settings", yes, command("rm -rf ~/.config"), approval.Ask, "workspace", true},
+		{"command beside the settings", yes, command("echo x > ~/.config/other"), approval.Allow, "--yes", false},
 		{"command that removes the rules", yes, command("rm -rf .zcoder"), approval.Ask, "workspace", true},
 
 		{"guard before --yes", yes, command("rm -rf /"), approval.Deny, "guard", false},
@@ -160,6 +163,21 @@ func TestNoGrant(t *testing.T) {
 	}
 	if v := testPolicy(t, nil).Judge(with(request(approval.Read, "read_file"), func(r *approval.Request) { r.MustAsk = []string{"x"} })); !v.NoGrant {
 		t.Error("a secret offers a grant")
+	}
+}
+
+// TestShellDecidesTheDialect uses a command that only some shells split into words.
+func TestShellDecidesTheDialect(t *testing.T) {
+	p := testPolicy(t, nil)
+	for shell, want := range map[string]bool{"/bin/zsh": false, "/usr/bin/bash": true, "/bin/sh": true} {
+		r := with(command("F='-r /'; rm $F"), func(r *approval.Request) { r.Shell = []string{shell, "-c"} })
+		if got := p.Judge(r).Rule == "guard"; got != want {
+			t.Errorf("%s: refused %v, want %v", shell, got, want)
+		}
+	}
+	r := with(command("rm -rf *"), func(r *approval.Request) { r.Dir = "" })
+	if p.Judge(r).Rule != "guard" {
+		t.Error("a request without a directory does not run in the workspace")
 	}
 }
 
@@ -317,7 +335,7 @@ func TestExplain(t *testing.T) {
 	want := []string{
 		"guard -> nothing catastrophic in sight",
 		`deny rule "rm" (policy.toml:1) -> does not apply`,
-		`ask rule "git push" (policy.toml:4) -> applies: : git push`,
+		`ask rule "git push" (policy.toml:4) -> applies: git push`,
 		"verdict -> ask",
 	}
 	if strings.Join(steps, "\n") != strings.Join(want, "\n") {

@@ -99,6 +99,9 @@ func (r *reader) directory(s *scope, p place, f field) string {
 	if f.open != "" || f.glob {
 		return ""
 	}
+	if f.lit == "" {
+		return s.dir
+	}
 	relative := !strings.HasPrefix(f.lit, "/") && !strings.HasPrefix(f.lit, ".")
 	if relative {
 		if path, ok := r.lookup(s, p, "CDPATH").constant(); !ok && r.assigned["CDPATH"] || path != "" {

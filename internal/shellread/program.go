@@ -90,6 +90,7 @@ func (r *reader) files(s *scope, p place, c call, base string, args []field) {
 		}
 	default:
 		r.archives(s, p, base, args)
+		r.downloads(s, p, base, args)
 		r.filesByOption(s, p, base, args)
 	}
 }
@@ -177,32 +178,12 @@ func (r *reader) archives(s *scope, p place, base string, args []field) {
 	}
 }
 
-// filesByOption records files that an option makes a program write.
-func (r *reader) filesByOption(s *scope, p place, base string, args []field) {
-	aside := func(o options, names ...string) {
-		for _, name := range names {
-			if f, ok := o.value(name); ok && (f.lit != "" || f.open != "") && f.lit != "-" {
-				r.writeWord(s, p, f.word(f.lit), Overwrite, base, true)
-			}
-		}
-	}
+// downloads records where curl and wget put what they fetch.
+func (r *reader) downloads(s *scope, p place, base string, args []field) {
 	switch base {
-	case "sort", "gsort":
-		o, _ := anywhere(args, "oktSTz", "output", "compress-program", "key", "temporary-directory", "files0-from", "batch-size", "buffer-size", "field-separator", "parallel", "random-source", "sort")
-		aside(o, "o", "output")
-	case "sed", "gsed":
-		r.sed(s, p, args)
-	case "perl", "ruby":
-		for i, f := range args {
-			if strings.HasPrefix(f.lit, "-") && !strings.HasPrefix(f.lit, "--") && strings.Contains(strings.SplitN(f.lit, "e", 2)[0], "i") {
-				_, rest := anywhere(args[i+1:], "eE")
-				r.writeAll(s, p, base, Change, rest)
-				return
-			}
-		}
 	case "curl":
 		o, _ := anywhere(args, "oTdFHXuAebcCDEKmrtxyYzQUw", "output", "output-dir", "dump-header", "cookie-jar", "trace", "trace-ascii", "stderr", "data", "header", "request", "user", "config", "form", "url", "proxy", "max-time", "connect-timeout", "retry", "cookie", "user-agent", "referer", "upload-file", "cacert", "cert", "key", "write-out", "data-binary", "data-raw", "data-urlencode", "json", "range", "etag-save", "hsts", "alt-svc", "libcurl")
-		aside(o, "dump-header", "D", "cookie-jar", "c", "trace", "trace-ascii", "stderr", "etag-save", "hsts", "alt-svc", "libcurl")
+		r.aside(s, p, base, o, "dump-header", "D", "cookie-jar", "c", "trace", "trace-ascii", "stderr", "etag-save", "hsts", "alt-svc", "libcurl")
 		for _, name := range []string{"o", "output", "output-dir"} {
 			if f, ok := o.value(name); ok {
 				r.writeAll(s, p, base, Overwrite, []field{f})
@@ -213,7 +194,7 @@ func (r *reader) filesByOption(s *scope, p place, base string, args []field) {
 		}
 	case "wget":
 		o, _ := anywhere(args, "OPoaiUTtwQAR", "output-document", "directory-prefix", "output-file", "append-output", "post-data", "header", "user-agent", "input-file", "timeout", "tries")
-		aside(o, "o", "a", "output-file", "append-output")
+		r.aside(s, p, base, o, "o", "a", "output-file", "append-output")
 		target := literal(".")
 		if f, ok := o.value("O", "output-document", "P", "directory-prefix"); ok {
 			target = f
@@ -221,9 +202,37 @@ func (r *reader) filesByOption(s *scope, p place, base string, args []field) {
 		if target.lit != "-" {
 			r.writeAll(s, p, base, Overwrite, []field{target})
 		}
+	}
+}
+
+// aside records the files that options of a program name.
+func (r *reader) aside(s *scope, p place, base string, o options, names ...string) {
+	for _, name := range names {
+		if f, ok := o.value(name); ok && (f.lit != "" || f.open != "") && f.lit != "-" {
+			r.writeWord(s, p, f.word(f.lit), Overwrite, base, true)
+		}
+	}
+}
+
+// filesByOption records files that an option makes a program write.
+func (r *reader) filesByOption(s *scope, p place, base string, args []field) {
+	switch base {
+	case "sort", "gsort":
+		o, _ := anywhere(args, "oktSTz", "output", "compress-program", "key", "temporary-directory", "files0-from", "batch-size", "buffer-size", "field-separator", "parallel", "random-source", "sort")
+		r.aside(s, p, base, o, "o", "output")
+	case "sed", "gsed":
+		r.sed(s, p, args)
+	case "perl", "ruby":
+		for i, f := range args {
+			if strings.HasPrefix(f.lit, "-") && !strings.HasPrefix(f.lit, "--") && strings.Contains(strings.SplitN(f.lit, "e", 2)[0], "i") {
+				_, rest := anywhere(args[i+1:], "eE")
+				r.writeAll(s, p, base, Change, rest)
+				return
+			}
+		}
 	case "tree", "iconv", "nm", "objdump":
 		o, _ := anywhere(args, "oLPIftc", "output")
-		aside(o, "o", "output")
+		r.aside(s, p, base, o, "o", "output")
 	case "file":
 		o, _ := anywhere(args, "mfFeP", "magic-file", "files-from")
 		if o.has("C", "compile") {

@@ -325,6 +325,8 @@ func TestDirectories(t *testing.T) {
 		{"absolute", "cd / && ls", "/"},
 		{"relative", "cd a/../b; ls", "/home/u/ws/b"},
 		{"home", "cd; ls", "/home/u"},
+		{"empty", `cd "$NO"; ls`, "/home/u/ws"},
+		{"unset", "cd $NO; ls", "/home/u"},
 		{"back", "cd /tmp; cd -; ls", "/home/u/ws"},
 		{"pushd", "pushd /tmp; popd; ls", "/home/u/ws"},
 		{"pushed", "pushd /tmp; ls", "/tmp"},

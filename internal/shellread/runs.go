@@ -97,20 +97,12 @@ func runningOptions(base string) []string {
 		return []string{"-exec", "-toolexec", "-vettool"}
 	case "wget":
 		return []string{"--use-askpass"}
-	case "ip":
-		return nil
 	case "ctags":
 		return []string{"--sort-command"}
-	case "logrotate", "run-parts":
-		return nil
 	case "inotifywait", "nodemon", "watchexec":
 		return []string{"--exec", "-x", "-e"}
 	case "pandoc":
 		return []string{"--filter", "-F", "--lua-filter", "--pdf-engine"}
-	case "ffmpeg":
-		return nil
-	case "pytest", "py.test":
-		return nil
 	}
 	return nil
 }

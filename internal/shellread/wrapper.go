@@ -428,6 +428,11 @@ func baseName(name string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
+// DialectOf is the dialect in which to read commands for a shell, given its program.
+func DialectOf(shell string) Dialect {
+	return min(dialectOf(baseName(shell)), POSIX)
+}
+
 // dialectOf is the language of a shell; one that is not read is beyond POSIX.
 func dialectOf(base string) Dialect {
 	switch base {
