@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
 	"path"
 	"sort"
 	"strings"
@@ -151,6 +152,26 @@ func TestGuardLeavesHarmlessCommandsAlone(t *testing.T) {
 		}
 	}
 	t.Logf("%d near misses, none refused", len(harmless))
+}
+
+func TestGuardOnAList(t *testing.T) {
+	data, err := os.ReadFile("testdata/commands.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []shellread.Dialect{shellread.Zsh, shellread.Bash} {
+		p := testPolicy(t, func(c *Config) { c.Dialect = d })
+		for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+			mark, text, _ := strings.Cut(line, " ")
+			if mark == "#" {
+				continue
+			}
+			text = strings.ReplaceAll(text, "␤", "\n")
+			if reason, ok := refused(p, text); ok != (mark == "R") {
+				t.Errorf("%s: refused %v: %s", text, ok, reason)
+			}
+		}
+	}
 }
 
 func TestSysadminGuardsElsewhere(t *testing.T) {
