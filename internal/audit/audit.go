@@ -235,7 +235,7 @@ func (l *Log) sameFile() (bool, int64, error) {
 }
 
 // window is how much of the end of a log Open reads, in bytes.
-const window = 1 << 18
+const window = 1 << 16
 
 // reload reads the end of a log of which nothing is known, or which is no longer
 // what it was.
@@ -244,7 +244,7 @@ func (l *Log) reload(same bool) error {
 	if !same {
 		err := l.open()
 		if err == nil {
-			err = lockFile(l.lock, unix.LOCK_EX)
+			err = lockFile(l.lock, unix.LOCK_EX, lockWait)
 		}
 		if err != nil {
 			return err
@@ -303,7 +303,7 @@ func (l *Log) locked(do func() error) error {
 	if l.lock == nil {
 		return os.ErrClosed
 	}
-	if err := lockFile(l.lock, unix.LOCK_EX); err != nil {
+	if err := lockFile(l.lock, unix.LOCK_EX, lockWait); err != nil {
 		return err
 	}
 	defer func() {
@@ -315,8 +315,8 @@ func (l *Log) locked(do func() error) error {
 }
 
 // lockFile waits for a lock, but not for ever: its holder may be stopped.
-func lockFile(f *os.File, how int) error {
-	end := time.Now().Add(lockWait)
+func lockFile(f *os.File, how int, wait time.Duration) error {
+	end := time.Now().Add(wait)
 	for pause := 50 * time.Microsecond; ; pause = min(2*pause, lockStep) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
@@ -325,7 +325,7 @@ func lockFile(f *os.File, how int) error {
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
 			return fmt.Errorf("lock: %w", err)
 		case time.Now().After(end):
-			return fmt.Errorf("lock: another program has held it for %v", lockWait)
+			return fmt.Errorf("lock: another program has held it for %v", wait)
 		}
 		time.Sleep(pause)
 	}

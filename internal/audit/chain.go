@@ -114,6 +114,9 @@ func (f *follower) line(line []byte) {
 	}
 	if ok && f.blind {
 		f.see(l, own == kindRecovered && closes(payload, f.odd))
+		if own == kindBroken {
+			f.toldHere(l, payload)
+		}
 		return
 	}
 	fits := ok && f.fits(l, payload)
@@ -131,12 +134,18 @@ func (f *follower) line(line []byte) {
 		return
 	}
 	if own == kindBroken {
-		if f.untold == nil {
-			f.breakAt(l.n, "a break was recorded here: "+detail(payload))
-		}
-		f.untold = nil
+		f.toldHere(l, payload)
 	}
 	f.advance(l)
+}
+
+// toldHere takes a record that tells of a break. It is a break itself when what it
+// tells of is not seen.
+func (f *follower) toldHere(l link, payload []byte) {
+	if f.untold == nil {
+		f.breakAt(l.n, "a break was recorded here: "+detail(payload))
+	}
+	f.untold = nil
 }
 
 // fits reports whether a record is the one that follows the last.

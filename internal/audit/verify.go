@@ -102,7 +102,7 @@ func openSnapshot(dir string) (*snapshot, error) {
 	lock, err := openFile(filepath.Join(dir, lockName), os.O_RDONLY)
 	if err == nil {
 		defer lock.Close() // which unlocks it
-		err = lockFile(lock, unix.LOCK_SH)
+		err = lockFile(lock, unix.LOCK_SH, lockWait)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
