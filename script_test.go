@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 //	model FILE        starts a model server that plays FILE and points OLLAMA_HOST at it
 //	model -lax FILE   the same; unused replies are no failure
 //	requests FILE     writes the bodies of the chat requests so far, one a line
+//	prefix N          fails unless N chat requests were made and each extends the one before, byte
+//	                  for byte, with one context window
 //	mode MODE PATH    fails unless the permission bits of PATH are MODE
 //	readme FILE       writes the session of README.md as a terminal script
 //	term FILE         runs a program in a terminal as FILE says (see term_test.go)
@@ -34,6 +36,7 @@ func TestScripts(t *testing.T) {
 			"model":    cmdModel,
 			"requests": cmdRequests,
 			"mode":     cmdMode,
+			"prefix":   cmdPrefix,
 			"term":     cmdTerm,
 			"readme":   cmdReadme,
 		},
@@ -110,6 +113,25 @@ func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 		b.WriteByte('\n')
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+func cmdPrefix(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: prefix N")
+	}
+	server := held(ts).server
+	chats := server.Chats()
+	if fmt.Sprint(len(chats)) != args[0] {
+		ts.Fatalf("%d chat requests, not %s", len(chats), args[0])
+	}
+	for i := 1; i < len(chats); i++ {
+		if chats[i].CommonPrefix != chats[i-1].PromptBytes {
+			ts.Fatalf("request %d shares %d bytes with the one before, which has %d", i+1, chats[i].CommonPrefix, chats[i-1].PromptBytes)
+		}
+	}
+	if windows := server.Windows(); len(windows) != 1 {
+		ts.Fatalf("the requests name %d context windows: %v", len(windows), windows)
+	}
 }
 
 func cmdReadme(ts *testscript.TestScript, neg bool, args []string) {
