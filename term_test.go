@@ -30,6 +30,7 @@ const termPatience = 30 * time.Second
 //	settle              waits past the time in which a dialog ignores keys
 //	size COLSxROWS      resizes the terminal
 //	absent TEXT         fails if TEXT has come so far
+//	rawabsent TEXT      the same for the bytes as they came, escapes counting as in send
 //	signal NAME         sends the program a signal (INT, TERM, HUP, CONT)
 //	exit STATUS         waits for its end with that status (last step)
 //
@@ -85,6 +86,8 @@ func (t *terminal) step(line string) error {
 			return errors.New("it is there")
 		}
 		return nil
+	case "rawabsent":
+		return t.rawAbsent(rest)
 	case "signal":
 		return t.signal(rest)
 	case "exit":
@@ -178,6 +181,19 @@ func (t *terminal) send(text string) error {
 	}
 	_, err = t.master.WriteString(keys)
 	return err
+}
+
+func (t *terminal) rawAbsent(text string) error {
+	want, err := strconv.Unquote(`"` + text + `"`)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := bytes.Index(t.raw.Bytes(), []byte(want)); i >= 0 {
+		return fmt.Errorf("it is there, after %q", t.raw.Bytes()[max(0, i-40):i])
+	}
+	return nil
 }
 
 func (t *terminal) size(text string) error {

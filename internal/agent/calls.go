@@ -80,7 +80,7 @@ func (r *run) call(ctx context.Context, c chat.ToolCall, alone bool) tools.Resul
 }
 
 func brokenCall(c chat.ToolCall) *event.Call {
-	return &event.Call{ID: c.ID, Name: c.Name, Summary: c.Name, Args: string(c.Args)}
+	return &event.Call{ID: c.ID, Name: c.Name, Summary: strings.TrimSpace(c.Name + " " + headOf(string(c.Args), 80)), Args: string(c.Args)}
 }
 
 // plan finds the tool, decodes the arguments once and plans the action.

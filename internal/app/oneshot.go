@@ -216,7 +216,7 @@ func endLines(end event.End) []string {
 		lines = append(lines, "hint: "+termtext.Line(end.Hint))
 	}
 	if end.Unattended > 0 {
-		lines = append(lines, fmt.Sprintf("hint: %s refused because nobody could approve them; --yes allows shell commands, or run zcoder in a terminal", plural(end.Unattended, "call was", "calls were")))
+		lines = append(lines, fmt.Sprintf("hint: %s refused because nobody was there to approve; --yes allows shell commands, or run zcoder in a terminal", plural(end.Unattended, "call was", "calls were")))
 	}
 	return lines
 }
