@@ -108,6 +108,8 @@ func (f *follower) long(in *bufio.Reader, start []byte) (bool, error) {
 // for the next line, which may tell that a crash cut it off.
 func (f *follower) line(line []byte) {
 	l, payload, ok := parseLine(line)
+	fits := ok && f.fits(l, payload)
+	ok = fits || ok && l.n <= maxForeign
 	own := ""
 	if ok {
 		own = ownKind(payload)
@@ -119,7 +121,6 @@ func (f *follower) line(line []byte) {
 		}
 		return
 	}
-	fits := ok && f.fits(l, payload)
 	if f.odd.size > 0 {
 		if fits && own == kindRecovered && closes(payload, f.odd) {
 			f.odd = fragment{}
@@ -147,6 +148,10 @@ func (f *follower) toldHere(l link, payload []byte) {
 	}
 	f.untold = nil
 }
+
+// maxForeign bounds the number that is taken from a record that does not follow:
+// there must be room for those that come after.
+const maxForeign = 1e15
 
 // fits reports whether a record is the one that follows the last.
 func (f *follower) fits(l link, payload []byte) bool {

@@ -44,7 +44,7 @@ func readHead(f *os.File) (head, error) {
 	if len(text) == 0 {
 		return h, nil
 	}
-	if err := json.Unmarshal(text, &h); err != nil || len(text) != headSize || h.Count < 1 || h.Size < 1 || len(h.Hash) != len(genesis().hash) {
+	if err := json.Unmarshal(text, &h); err != nil || len(text) != headSize || h.Count < 1 || h.Count > 2*maxForeign || h.Size < 1 || len(h.Hash) != len(genesis().hash) {
 		return head{}, errHead
 	}
 	return h, nil
