@@ -100,8 +100,19 @@ func classify(status int, text string) chat.Failure {
 	return chat.ServerFailure
 }
 
-// hint says what to do next about a failure.
+// hint says what to do next about a failure: what fits the API first.
 func (s *Server) hint(kind chat.Failure, model string) string {
+	switch {
+	case kind == chat.MissingModel && model == "":
+		return "name a model with --model"
+	case kind == chat.Unauthorised && s.o.APIKey != "" && !s.private():
+		return "the key is only sent over https: name the host as https://…"
+	}
+	if s.hints != nil {
+		if hint := s.hints(kind, model); hint != "" {
+			return hint
+		}
+	}
 	switch kind {
 	case chat.NoTools:
 		return "choose a model that can call tools with --model or /model"
@@ -115,19 +126,8 @@ func (s *Server) hint(kind chat.Failure, model string) string {
 		return "choose a smaller model or a smaller --context-window, or unload other models; the server's log has the details"
 	case chat.ToolParse:
 		return "try again; if it goes on, choose another model"
-	case chat.MissingModel:
-		if model == "" {
-			return "name a model with --model"
-		}
-	case chat.Unauthorised:
-		if s.o.APIKey != "" && !s.private() {
-			return "the key is only sent over https: name the host as https://…"
-		}
 	}
-	if s.hints == nil {
-		return ""
-	}
-	return s.hints(kind, model)
+	return ""
 }
 
 // private reports whether what is sent can be read by the server alone.

@@ -65,8 +65,8 @@ type Server struct {
 }
 
 // New makes a server. It opens no connection. The error quotes a host that no server
-// can have. hints returns what to do next about a failure with this API, or "" for
-// the general hint.
+// can have. hints, when not nil, returns what to do next about a failure with this
+// API, or "" for the general hint.
 func New(o Options, hints func(kind chat.Failure, model string) string) (*Server, error) {
 	base, err := parseHost(o.Host)
 	if err != nil {

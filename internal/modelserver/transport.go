@@ -95,6 +95,13 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Hurry allows no longer silence than limit from here on.
+func (a *Answer) Hurry(limit time.Duration) {
+	if a.idle == 0 || a.idle > limit {
+		a.idle = limit
+	}
+}
+
 // Close frees the request.
 func (a *Answer) Close() {
 	a.dog.disarm()

@@ -14,47 +14,13 @@ import (
 	"zcoder/internal/modeltext"
 )
 
-// ModelInfo is an installed model, as a list shows it.
-type ModelInfo struct {
-	Name         string // with its tag
-	Size         int64  // bytes on disk; 0 for one that runs elsewhere
-	Family       string
-	Parameters   string // such as "30.5B"
-	Quantisation string // such as "Q4_K_M"
-	Modified     time.Time
-}
-
-// ModelFacts are what a server knows about one model.
-type ModelFacts struct {
-	// Known is false when the server does not tell capabilities; then the next
-	// three were read from the template.
-	Known                   bool
-	Tools, Thinking, Vision bool
-	// ThinkLevels says that thinking is set as low, medium or high, not on or off.
-	ThinkLevels bool
-	// ShowsThinking says that the template shows the model its earlier thinking.
-	ShowsThinking bool
-	// TrainedContext is the model's own limit in tokens, 0 if unknown.
-	TrainedContext int
-	// NumCtx is the window that the model's file sets, 0 for none.
-	NumCtx int
-	// CacheBytesPerToken estimates the memory that one token of context takes, with
-	// 16-bit values; 0 if unknown.
-	CacheBytesPerToken int64
-
-	Family, Parameters, Quantisation string
-	Template, Renderer, Parser       string // how the server makes prompts and reads calls
-	Remote                           bool   // it runs on another host than the server's
-}
-
-// LoadedModel is a model in the server's memory.
-type LoadedModel struct {
-	Name     string
-	Context  int   // the window it is loaded with, in tokens
-	Size     int64 // bytes
-	SizeVRAM int64 // bytes of Size that are on a graphics card
-	Expires  time.Time
-}
+// The words for models are those of package chat.
+type (
+	ModelInfo    = chat.ModelInfo
+	ModelFacts   = chat.ModelFacts
+	LoadedModel  = chat.LoadedModel
+	PullProgress = chat.PullProgress
+)
 
 type wireDetails struct {
 	Family        string `json:"family"`

@@ -11,14 +11,6 @@ import (
 	"zcoder/internal/modeltext"
 )
 
-// PullProgress is the state of a download.
-type PullProgress struct {
-	Status string // the server's word for the step
-	// Completed and Total are bytes over all parts that were announced so far;
-	// both are 0 while nothing is known.
-	Completed, Total int64
-}
-
 const pullResumes = 5 // replays of a download that went on since the last one
 
 // Pull makes the server download a model and returns when it is installed. progress,

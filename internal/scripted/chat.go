@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -43,11 +44,17 @@ type refusal struct {
 	text   string
 }
 
+// chat answers a request of Ollama's API.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	var body bytes.Buffer
-	body.ReadFrom(r.Body) // cannot fail: it is in memory
-	rec := Recorded{Method: r.Method, Path: r.URL.Path, Body: body.Bytes(), Header: r.Header.Clone()}
-	q, refused := readChat(rec.Body)
+	body, _ := io.ReadAll(r.Body) // cannot fail: it is in memory
+	q, refused := readChat(body)
+	s.reply(&player{form: native{}, out: ndjson(w), request: q}, r, body, refused)
+}
+
+// reply answers a chat request that was read, or refuses it.
+func (s *Server) reply(p *player, r *http.Request, body []byte, refused *refusal) {
+	rec := Recorded{Method: r.Method, Path: r.URL.Path, Body: body, Header: r.Header.Clone()}
+	w, q := p.out.w, p.request
 	var m model
 	if refused == nil {
 		m, refused = s.accept(q)
@@ -58,12 +65,12 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	window, cut := s.measure(&rec, q, m)
-	if rec.PromptTokens > window && q.Truncate != nil && !*q.Truncate {
+	if cut && q.Truncate != nil && !*q.Truncate {
 		s.record(rec)
 		answerError(w, http.StatusBadRequest, "the input length exceeds the context length")
 		return
 	}
-	p := &player{server: s, out: stream{w: w}, request: q, rec: rec, gone: r.Context().Done()}
+	p.server, p.rec, p.gone = s, rec, r.Context().Done()
 	if cut {
 		p.rec.PromptTokens = window // the real server's sign of a prompt cut in the middle
 	}
@@ -183,6 +190,9 @@ func (s *Server) measure(rec *Recorded, q *chatRequest, m model) (window int, cu
 	window = q.Options.NumCtx
 	if window == 0 {
 		window = m.numCtx
+	}
+	if window == 0 && s.script.kind != "" {
+		window = m.window()
 	}
 	if window == 0 {
 		window = defaultWindow

@@ -128,7 +128,7 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
 		answerError(w, http.StatusInternalServerError, "pull model manifest: file does not exist")
 		return
 	}
-	out := stream{w: w}
+	out := ndjson(w)
 	out.value(map[string]any{"status": "pulling manifest"})
 	layer := "sha256:" + digest(name)
 	for i := int64(0); i <= 4; i++ {

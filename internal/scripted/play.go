@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 )
 
-// stream writes lines of JSON, each flushed.
+// stream writes lines, each flushed.
 type stream struct {
 	w       http.ResponseWriter
+	kind    string // the content type
+	before  string // stands before the text of a line
+	after   string // stands after it, the line end included
 	started bool
 }
 
@@ -26,16 +30,30 @@ func (o *stream) value(v any) {
 func (o *stream) line(b []byte) {
 	if !o.started {
 		o.started = true
-		o.w.Header().Set("Content-Type", "application/x-ndjson")
+		o.w.Header().Set("Content-Type", o.kind)
 	}
-	o.w.Write(append(b, '\n'))
+	io.WriteString(o.w, o.before+string(b)+o.after)
 	// The recorder of httptest cannot fail here; a client that left is seen by wait.
 	_ = http.NewResponseController(o.w).Flush()
+}
+
+// ndjson is the stream of Ollama's API, one object a line.
+func ndjson(w http.ResponseWriter) stream {
+	return stream{w: w, kind: "application/x-ndjson", after: "\n"}
+}
+
+// form writes the records of one API.
+type form interface {
+	text(p *player, field, text string) // field is content or thinking
+	call(p *player, id, name string, args []byte)
+	failure(p *player, text string) // in mid-stream
+	final(p *player)
 }
 
 // player plays one reply.
 type player struct {
 	server  *Server
+	form    form
 	out     stream
 	request *chatRequest
 	rec     Recorded
@@ -52,7 +70,7 @@ func (p *player) warmUp(m model) {
 	p.server.record(p.rec)
 	p.reason = "stop"
 	if len(p.request.list) > 0 {
-		p.final()
+		p.form.final(p)
 		return
 	}
 	reason := "load"
@@ -81,7 +99,7 @@ func (p *player) play(r reply) {
 			return
 		}
 	}
-	p.final()
+	p.form.final(p)
 }
 
 // left notes that the client did not stay for the end.
@@ -110,13 +128,13 @@ func (p *player) step(s step) (more, here bool) {
 	case "usage":
 		p.in, p.end = s.in, s.out
 	case "error":
-		p.out.value(map[string]string{"error": s.text})
+		p.form.failure(p, s.text)
 		return false, true
 	case "status":
 		p.status(s)
 		return false, true
 	case "eof":
-		p.out.w.Header().Set("Content-Type", "application/x-ndjson")
+		p.out.w.Header().Set("Content-Type", p.out.kind)
 		return false, true
 	case "close":
 		panic(http.ErrAbortHandler)
@@ -140,17 +158,11 @@ func (p *player) words(field, text string) bool {
 		if !wait(p.server.o.WordDelay, p.gone) {
 			return false
 		}
-		m := map[string]any{"role": "assistant", "content": ""}
-		m[field] = text[:n]
 		p.tokens += (n + 3) / 4
-		p.message(m)
+		p.form.text(p, field, text[:n])
 		text = text[n:]
 	}
 	return true
-}
-
-func (p *player) message(m map[string]any) {
-	p.out.value(map[string]any{"model": p.request.Model, "created_at": p.now(), "message": m, "done": false})
 }
 
 func (p *player) call(s step) {
@@ -163,8 +175,7 @@ func (p *player) call(s step) {
 		panic("scripted: arguments that Parse accepted: " + err.Error())
 	}
 	p.tokens += (len(s.name) + args.Len() + 3) / 4
-	p.message(map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": id,
-		"function": map[string]any{"index": p.calls, "name": s.name, "arguments": json.RawMessage(args.Bytes())}}}})
+	p.form.call(p, id, s.name, args.Bytes())
 	p.calls++
 }
 
@@ -182,12 +193,37 @@ func (p *player) status(s step) {
 	p.out.w.Write([]byte(s.text))
 }
 
-// final writes the last record, with counts in the proportions of a real server.
-func (p *player) final() {
-	in, out := p.rec.PromptTokens, p.tokens+1 // the end token counts
+// counts are the numbers of tokens that the last record tells.
+func (p *player) counts() (in, out int) {
 	if p.in > 0 || p.end > 0 {
-		in, out = p.in, p.end
+		return p.in, p.end
 	}
+	return p.rec.PromptTokens, p.tokens + 1 // the end token counts
+}
+
+// native is the form of Ollama's own API.
+type native struct{}
+
+func (native) message(p *player, m map[string]any) {
+	p.out.value(map[string]any{"model": p.request.Model, "created_at": p.now(), "message": m, "done": false})
+}
+
+func (n native) text(p *player, field, text string) {
+	m := map[string]any{"role": "assistant", "content": ""}
+	m[field] = text
+	n.message(p, m)
+}
+
+func (n native) call(p *player, id, name string, args []byte) {
+	n.message(p, map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": id,
+		"function": map[string]any{"index": p.calls, "name": name, "arguments": json.RawMessage(args)}}}})
+}
+
+func (native) failure(p *player, text string) { p.out.value(map[string]string{"error": text}) }
+
+// final writes the last record, with counts in the proportions of a real server.
+func (native) final(p *player) {
+	in, out := p.counts()
 	read := int64(p.rec.EvaluatedTokens) * int64(time.Millisecond)
 	wrote := int64(out) * int64(20*time.Millisecond)
 	load := int64(5 * time.Millisecond)

@@ -1,7 +1,8 @@
-// Package scripted is a model server that speaks Ollama's API from a script: it
-// plays prepared replies, one for each chat request, and records what was asked.
+// Package scripted is a model server that speaks Ollama's API and the chat-completions
+// API from a script: it plays prepared replies, one for each chat request, and records
+// what was asked.
 //
-// It knows the script's notation, the shape of Ollama's answers and a simulated
+// It knows the script's notation, the shape of the servers' answers and a simulated
 // prefix cache; it knows no client, tool or session and imports nothing of ours.
 // Tests call it, and `zcoder --demo` runs it inside the binary.
 //
@@ -18,7 +19,7 @@
 //	say TEXT          visible text, streamed word by word
 //	think TEXT        thinking, streamed word by word
 //	call NAME {JSON}  one tool call, in a record of its own
-//	raw JSON          one line of the stream, exactly as it stands
+//	raw JSON          one record of the stream, exactly as it stands
 //	error TEXT        an error line in mid-stream; ends the reply
 //	status N BODY     an answer with this HTTP status; ends the reply
 //	close             the connection is cut here
@@ -41,6 +42,8 @@
 //	pullable NAME [as model]  POST /api/pull finds it
 //	loaded NAME ctx=N         what /api/ps shows at the start
 //	version TEXT              what /api/version says
+//	server llamacpp           what the /v1 side is like: llamacpp or vllm, which tell
+//	                          their window and refuse what does not fit; else Ollama
 //
 // Without a model the script has "test-model:latest", which calls tools and was
 // trained for 32768 tokens.
@@ -61,6 +64,7 @@ type Script struct {
 	pullable []model
 	loaded   []loadedModel
 	version  string
+	kind     string // llamacpp, vllm or ""
 }
 
 // step is one directive of a reply.
@@ -226,6 +230,12 @@ func (p *parser) setting(d directive) (bool, error) {
 		return true, nil
 	case "version":
 		p.script.version = d.text
+		return true, nil
+	case "server":
+		if d.text != "llamacpp" && d.text != "vllm" {
+			return true, fmt.Errorf("expected llamacpp or vllm, got %q", d.text)
+		}
+		p.script.kind = d.text
 		return true, nil
 	case "loaded":
 		name, rest, _ := strings.Cut(d.text, " ")

@@ -92,6 +92,9 @@ func New(script *Script, o Options) *Server {
 	s.mux.HandleFunc("POST /api/show", s.show)
 	s.mux.HandleFunc("POST /api/pull", s.pull)
 	s.mux.HandleFunc("POST /api/chat", s.chat)
+	s.mux.HandleFunc("POST "+completionsPath, s.completions)
+	s.mux.HandleFunc("GET /v1/models", s.modelList)
+	s.mux.HandleFunc("GET /props", s.props)
 	return s
 }
 
@@ -111,18 +114,20 @@ func (s *Server) Start() (url string, stop func(), err error) {
 	return "http://" + l.Addr().String(), func() { h.Close(); <-done }, nil
 }
 
-// ServeHTTP answers one request of Ollama's API.
+// ServeHTTP answers one request of either API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client left
 	}
-	if r.URL.Path != "/api/chat" {
+	if !isChat(r.URL.Path) {
 		s.record(Recorded{Method: r.Method, Path: r.URL.Path, Body: body, Header: r.Header.Clone()})
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	s.mux.ServeHTTP(w, r)
 }
+
+func isChat(path string) bool { return path == "/api/chat" || path == completionsPath }
 
 // Requests returns what the server was asked so far, in order.
 func (s *Server) Requests() []Recorded {
@@ -135,7 +140,7 @@ func (s *Server) Requests() []Recorded {
 func (s *Server) Chats() []Recorded {
 	var chats []Recorded
 	for _, r := range s.Requests() {
-		if r.Path == "/api/chat" && !r.WarmUp {
+		if isChat(r.Path) && !r.WarmUp {
 			chats = append(chats, r)
 		}
 	}
@@ -165,7 +170,7 @@ func (s *Server) Windows() []int {
 	defer s.mu.Unlock()
 	var seen []int
 	for _, r := range s.requests {
-		if r.Path == "/api/chat" && !contains(seen, r.NumCtx) {
+		if isChat(r.Path) && !contains(seen, r.NumCtx) {
 			seen = append(seen, r.NumCtx)
 		}
 	}
