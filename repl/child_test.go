@@ -3,6 +3,7 @@ package repl
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -24,6 +25,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv("REPL_TEST_CHILD") != "" {
 		os.Exit(childMain())
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "12") // terminal tests wait, they do not compute
 	os.Exit(m.Run())
 }
 

@@ -592,7 +592,8 @@ func (c *console) signal(s os.Signal) {
 	}
 }
 
-// resized fits everything to the new size.
+// resized fits everything to the new size, at once: the longer we wait, the more
+// likely is it that the terminal has another size by then.
 func (c *console) resized() {
 	if c.handed != nil {
 		select {

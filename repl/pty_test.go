@@ -416,6 +416,7 @@ func TestTerminalKeyLatency(t *testing.T) { // alone, since it measures
 	r.enter("flood")
 	r.see("line 500")
 	var worst, sum time.Duration
+	best := time.Hour
 	const n = 40
 	for i := range n {
 		before := time.Now()
@@ -425,11 +426,11 @@ func TestTerminalKeyLatency(t *testing.T) { // alone, since it measures
 		})
 		took := time.Since(before)
 		sum += took
-		worst = max(worst, took)
+		worst, best = max(worst, took), min(best, took)
 	}
 	t.Logf("key to screen while streaming: mean %v, worst %v", sum/n, worst)
-	if sum/n > 40*time.Millisecond {
-		t.Errorf("key to screen took %v in the mean", sum/n)
+	if best > 5*time.Millisecond { // the others say how busy the machine is
+		t.Errorf("key to screen took %v at best", best)
 	}
 	r.send("\x03")
 	r.see("stopped ·")
@@ -962,16 +963,24 @@ func TestTerminalReflow(t *testing.T) {
 	run("new-session", "-d", "-x", "80", "-y", "24", self)
 	defer run("kill-server")
 	until("the prompt", func(s string) bool { return strings.Contains(s, "\n>") })
-	run("send-keys", "a draft that is long enough to need several rows on a narrow screen 漢字")
+	run("send-keys", "lines 30", "Enter") // tmux keeps rows of an empty screen where nobody can erase them
+	until("the end of a turn", func(s string) bool {
+		return strings.Contains(s, "done ·") && strings.HasSuffix(strings.TrimSpace(s), "\n>")
+	})
+	const draft = "a draft that is long enough to need several rows on a narrow screen 漢字"
+	run("send-keys", draft)
 	until("the draft", func(s string) bool { return strings.Contains(s, "漢字") })
-	for _, width := range []string{"70", "60", "45", "30", "20", "33", "50", "64", "80"} {
-		run("resize-window", "-x", width, "-y", "24")
-		until("a draft on "+width, func(s string) bool {
-			whole := strings.ReplaceAll(strings.ReplaceAll(s, "\n", ""), " ", "")
-			return strings.HasPrefix(whole, "atest>adraftthatislongenoughtoneedseveralrowsonanarrowscreen漢字")
+	c := newCells()
+	line := c.fromText(draft)
+	for _, width := range []int{70, 60, 45, 30, 20, 33, 50, 64, 80} {
+		run("resize-window", "-x", fmt.Sprint(width), "-y", "24")
+		rows := layoutDraft(style{plain: true}, "> ", c, line, len(line), width, 12).rows
+		for i := range rows {
+			rows[i] = strings.TrimRight(rows[i], " ")
+		}
+		want := strings.Join(rows, "\n")
+		until(fmt.Sprintf("a draft on %d:\n%s\nnot", width, want), func(s string) bool {
+			return strings.HasSuffix(strings.TrimRight(s, "\n"), "\n\n"+want) && strings.Count(s, "> a") == 1 && strings.Contains(s, "line 29 of the\n\ndone")
 		})
 	}
-	until("one draft", func(s string) bool {
-		return strings.TrimRight(s, "\n") == "a test\n\n> a draft that is long enough to need several rows on a narrow screen 漢字"
-	})
 }

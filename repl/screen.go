@@ -37,6 +37,10 @@ type screen struct {
 	deferred []byte
 }
 
+// eraseBelow erases this row and all below it. Not from the first column on: tmux takes
+// that in the first row for clearing the screen, and keeps what was there.
+const eraseBelow = "\r\x1b[K\x1b[C\x1b[J\r"
+
 // maxBuffer is how much is gathered before it is written anyway, in bytes.
 const maxBuffer = 256 << 10
 
@@ -195,7 +199,7 @@ func (s *screen) erase() {
 	}
 	cols, _ := s.size()
 	s.up(s.rowsAbove(cols))
-	s.buf = append(s.buf, "\r\x1b[J"...)
+	s.buf = append(s.buf, eraseBelow...)
 	if len(s.open) == 0 || s.below {
 		return
 	}
@@ -213,6 +217,9 @@ func (s *screen) erase() {
 func (s *screen) rowsAbove(cols int) int {
 	cols = max(cols, 1)
 	n := s.shown.col / cols
+	if s.shown.col > 0 && s.shown.col >= termtext.Width(unstyled(s.shown.rows[s.shown.row])) {
+		n = (s.shown.col - 1) / cols // behind text that just fits
+	}
 	for _, row := range s.shown.rows[:s.shown.row] {
 		n += max(1, (termtext.Width(unstyled(row))+cols-1)/cols)
 	}
