@@ -205,13 +205,17 @@ func personSaid(reason string) (text, line string) {
 
 // result emits the one result of a call, cut to what the model may get.
 func (r *run) result(c chat.ToolCall, res tools.Result) tools.Result {
+	return r.emitResult(c, res, false)
+}
+
+func (r *run) emitResult(c chat.ToolCall, res tools.Result, direct bool) tools.Result {
 	if res.Status == tools.Failed && res.ExitCode == nil {
 		r.sum.Failed++
 	}
 	res.Text = tools.Cut(res.Text, r.cfg.MaxResult)
 	r.emit(event.Event{Kind: event.CallEnd, Images: res.Images, Result: &event.Result{
 		CallID: c.ID, Name: c.Name, Status: string(res.Status), Text: res.Text, Line: res.Line,
-		Diff: res.Diff, Changed: res.Changed, ExitCode: res.ExitCode, Took: res.Took,
+		Diff: res.Diff, Changed: res.Changed, ExitCode: res.ExitCode, Took: res.Took, Direct: direct,
 	}})
 	return res
 }

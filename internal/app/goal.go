@@ -85,12 +85,15 @@ func goalHint(err error) error {
 	return err
 }
 
-// Prompt runs a turn. A text that begins with /goal works on the goal instead, and
-// /queue resume goes on with the queue, as they do when they come from a script or
-// from another machine.
+// Prompt runs a turn. A text that begins with /goal works on the goal instead,
+// /queue resume goes on with the queue, and `! command` runs a command behind the gate,
+// as they do when they come from a script or from another machine.
 func (c *conversation) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
 	if in.Text == queueResume {
 		return c.resumeQueue(ctx)
+	}
+	if command, ok := strings.CutPrefix(in.Text, "!"); ok {
+		return c.direct(ctx, strings.TrimSpace(command))
 	}
 	args, isGoal := strings.CutPrefix(in.Text, "/goal ")
 	if !isGoal {

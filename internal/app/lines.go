@@ -13,15 +13,17 @@ import (
 	"zcoder/internal/chat"
 	"zcoder/internal/config"
 	"zcoder/internal/ollama"
+	"zcoder/internal/secret"
 	"zcoder/internal/store"
 	"zcoder/internal/termtext"
 )
 
 // report prints an error, and what to do next on a line of its own.
 func report(p Process, err error) {
-	fmt.Fprintln(p.Stderr, "error: "+termtext.Line(err.Error()))
+	mask := secret.New(p.Env)
+	fmt.Fprintln(p.Stderr, "error: "+termtext.Line(mask.Mask(err.Error())))
 	for _, hint := range hintsOf(err) {
-		fmt.Fprintln(p.Stderr, "hint: "+termtext.Line(hint))
+		fmt.Fprintln(p.Stderr, "hint: "+termtext.Line(mask.Mask(hint)))
 	}
 }
 

@@ -141,6 +141,15 @@ func (s *plainShow) show(e event.Event) error {
 	switch e.Kind {
 	case event.Content:
 		return s.answer(e.Text)
+	case event.CallEnd:
+		if e.Result.Direct {
+			if err := s.answer(e.Result.Text); err != nil {
+				return err
+			}
+			if err := s.endLine(); err != nil {
+				return err
+			}
+		}
 	case event.Reply, event.TurnEnd:
 		if err := s.endLine(); err != nil {
 			return err

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"zcoder/internal/approval"
+	"zcoder/internal/chat"
 	"zcoder/internal/event"
 	"zcoder/internal/proc"
+	"zcoder/internal/termtext"
 	"zcoder/repl"
 	"zcoder/tools"
 )
@@ -22,6 +25,9 @@ const maxShown = 8192
 // environment as it is. What it wrote, bounded, is what the next request can see;
 // what was typed into it is not recorded.
 func (d *desk) runUser(ctx context.Context, command string, tty repl.TTY) (shown string, err error) {
+	if !d.confirmGuarded(command, tty) {
+		return "", errors.New("the command was not run")
+	}
 	argv := append(append([]string(nil), d.w.shell.Argv()...), command)
 	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: d.w.ws.Root(), Env: d.w.p.Env, MaxOutput: maxShown}, tty)
 	if err != nil {
@@ -86,7 +92,53 @@ func userRecord(command string, out proc.Outcome) string {
 	if out.Signal != "" {
 		end = "Ended by " + out.Signal
 	}
-	return fmt.Sprintf("The user ran a command in the workspace:\n$ %s\n%s\n%s", command, end, tools.Cut(out.Output, maxShown))
+	return shellRecord(command, end+"\n"+out.Output)
+}
+
+// shellRecord is what the model sees of a person's own command.
+func shellRecord(command, result string) string {
+	return fmt.Sprintf("The user ran a command in the workspace:\n$ %s\n%s", command, tools.Cut(result, maxShown))
+}
+
+// direct runs `! command` that did not come from the keyboard: it asks like a command
+// of the model.
+func (c *conversation) direct(ctx context.Context, command string) (event.Reason, error) {
+	args := tools.NewArgs(map[string]any{"command": command}).JSON()
+	return c.Direct(ctx, chat.ToolCall{Name: "run_command", Args: args}, func(res tools.Result) string {
+		return shellRecord(command, res.Text)
+	})
+}
+
+// confirmGuarded asks again before a typed command that the guard would refuse.
+func (d *desk) confirmGuarded(command string, tty repl.TTY) bool {
+	v := d.w.policy.Judge(approval.Request{
+		Tool: "run_command", Effect: approval.Exec, Origin: approval.OriginUser, Text: command, Shell: d.w.shell.Argv(), Dir: d.w.ws.Root(),
+	})
+	if v.Decision != approval.Deny || v.Rule != "guard" {
+		return true
+	}
+	fmt.Fprintf(tty.Out, "%s\r\nRun it all the same? Type yes: ", termtext.Line(v.Reason))
+	line := readLine(tty)
+	return line == "yes"
+}
+
+// readLine reads what is typed up to Enter, with an echo.
+func readLine(tty repl.TTY) string {
+	var line []byte
+	key := make([]byte, 1)
+	for {
+		if n, err := tty.In.Read(key); n == 0 || err != nil || key[0] == 3 || key[0] == 4 {
+			return ""
+		}
+		if key[0] == '\r' || key[0] == '\n' {
+			_, _ = io.WriteString(tty.Out, "\r\n") // the terminal may be gone
+			return string(line)
+		}
+		if key[0] >= ' ' && key[0] < 0x7f && len(line) < 16 {
+			line = append(line, key[0])
+			_, _ = tty.Out.Write(key)
+		}
+	}
 }
 
 // edit opens the draft in the person's editor.

@@ -130,7 +130,6 @@ func guidanceRows() []Setting {
 func outputRows() []Setting {
 	return []Setting{
 		{Name: "bell", Kind: Bool, Default: "true", Meaning: "ring the terminal bell when an answer or an approval waits"},
-		{Name: "notify", Kind: Bool, Default: "false", Meaning: "also ask the terminal for a desktop notification then"},
 		{Name: "debug", Flag: "debug", Kind: Bool, Default: "false", Meaning: "print what is sent and received on stderr"},
 		{Name: "debug-log", Flag: "debug-log", Kind: Path, Meaning: "write it to this file instead; private, never through a link"},
 		{Name: "debug-max-chars", Kind: Int, Min: 256, Max: maxBytes, Default: "16000", Unit: "characters", Meaning: "longest text in one debug record"},

@@ -160,6 +160,9 @@ type Result struct {
 	Changed  []string      `json:"changed,omitempty"`
 	ExitCode *int          `json:"exit_code,omitempty"`
 	Took     time.Duration `json:"took,omitempty"`
+	// Direct marks the result of a command that a person asked for: the model learns
+	// of it by a Shell event, not as the result of a call of its own.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // Question is an approval that waits for a person: everything that must be shown.

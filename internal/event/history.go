@@ -17,6 +17,9 @@ func Append(history []chat.Message, e Event) []chat.Message {
 		return appendReply(history, *e.Reply)
 	case CallEnd:
 		r := e.Result
+		if r.Direct {
+			return history
+		}
 		return append(history, chat.Message{Role: chat.ToolRole, Content: r.Text, ToolName: r.Name, CallID: r.CallID, Images: e.Images})
 	case Compacted:
 		return append([]chat.Message(nil), e.Messages...)

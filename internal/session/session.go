@@ -16,6 +16,7 @@ import (
 	"zcoder/internal/approval"
 	"zcoder/internal/chat"
 	"zcoder/internal/event"
+	"zcoder/tools"
 )
 
 // Log is where a session's events go. *store.Log is one.
@@ -235,6 +236,20 @@ func (s *Session) prepare() (agent.Config, agent.Turn) {
 	return cfg, agent.Turn{
 		ID: s.cfg.NewTurnID(), Origin: s.cfg.Origin, System: system, History: s.history, Known: s.known,
 	}
+}
+
+// Direct runs one call that a person asked for in writing, as a turn of its own. It
+// returns ErrBusy when a turn is running.
+func (s *Session) Direct(ctx context.Context, c chat.ToolCall, record func(tools.Result) string) (event.Reason, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	cfg, turn := s.prepare()
+	end := agent.Direct(ctx, cfg, turn, c, record)
+	s.afterTurn(end)
+	return end.Reason, nil
 }
 
 // Compact shortens the history now. It returns ErrBusy during a turn.

@@ -146,6 +146,10 @@ func title(events []event.Event) string {
 			given = e.Text
 		case e.Kind == event.User && first == "":
 			first = e.Text
+		case e.Kind == event.Shell && first == "":
+			if _, command, ok := strings.Cut(e.Text, "\n$ "); ok {
+				first = "! " + command
+			}
 		}
 	}
 	if given != "" {
