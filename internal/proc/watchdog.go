@@ -45,9 +45,15 @@ const watchScript = `group=
 while read -r word; do group=$word; done
 [ -z "$group" ] || kill -9 "-$group"
 [ -r /proc/self/environ ] || exit 0
-for round in 1 2 3 4 5; do
+empty=0
+while [ "$empty" -lt 4 ]; do
 	found=$(grep -ls "` + markerName + `=$1" /proc/[0-9]*/environ)
-	[ -n "$found" ] || break
+	if [ -z "$found" ]; then
+		empty=$((empty + 1)) # a process that is just being started shows no environment
+		sleep 0.1 || sleep 1
+		continue
+	fi
+	empty=0
 	for file in $found; do
 		pid=${file#/proc/}
 		kill -9 "${pid%/environ}"
