@@ -67,8 +67,10 @@ func (w *workbench) leave(d *desk, signalled int) int {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), 5*time.Second)
 		defer cancel()
 		client, model := w.brain.current()
-		if err := client.Unload(ctx, model); err != nil {
-			report(w.p, err)
+		if u, ok := client.(unloader); ok {
+			if err := u.Unload(ctx, model); err != nil {
+				report(w.p, err)
+			}
 		}
 	}
 	return statusOK

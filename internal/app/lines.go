@@ -12,7 +12,6 @@ import (
 
 	"zcoder/internal/chat"
 	"zcoder/internal/config"
-	"zcoder/internal/ollama"
 	"zcoder/internal/secret"
 	"zcoder/internal/store"
 	"zcoder/internal/termtext"
@@ -53,7 +52,7 @@ func hintOf(err error) string {
 func isTerminal(f interface{ Fd() uintptr }) bool { return term.IsTerminal(int(f.Fd())) }
 
 // modelLine describes a model in a list.
-func modelLine(m ollama.ModelInfo, facts ollama.ModelFacts, err error) string {
+func modelLine(m chat.ModelInfo, facts chat.ModelFacts, err error) string {
 	parts := []string{fmt.Sprintf("%-32s", m.Name), fmt.Sprintf("%7s", size(m.Size))}
 	if err != nil {
 		return strings.Join(append(parts, "facts unknown: "+err.Error()), "  ")

@@ -12,7 +12,6 @@ import (
 
 	"zcoder/internal/agent"
 	"zcoder/internal/chat"
-	"zcoder/internal/ollama"
 	"zcoder/internal/sizing"
 	"zcoder/tools"
 )
@@ -21,34 +20,35 @@ import (
 // methods may be called from several goroutines.
 type brain struct {
 	explicit  int    // --context-window, 0 for auto
-	think     string // auto, on, off, low, medium, high
+	think     string // on, off, low, medium, high
+	asked     bool   // think was set by the person
 	keepAlive string
 	memory    string // file that remembers windows by host and model
 	lite      *tools.Registry
 
 	mu     sync.Mutex
-	client *ollama.Client
+	client modelServer
 	model  string
-	facts  map[string]ollama.ModelFacts
+	facts  map[string]chat.ModelFacts
 	window map[string]sizing.Choice // by model, once chosen
 	// stopWarm ends the warm-up; nil when there is none.
 	stopWarm context.CancelFunc
 }
 
 // use changes server or model; empty values keep what is.
-func (b *brain) use(client *ollama.Client, model string) {
+func (b *brain) use(client modelServer, model string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if client != nil {
 		b.client = client
-		b.facts, b.window = map[string]ollama.ModelFacts{}, map[string]sizing.Choice{}
+		b.facts, b.window = map[string]chat.ModelFacts{}, map[string]sizing.Choice{}
 	}
 	if model != "" {
 		b.model = model
 	}
 }
 
-func (b *brain) current() (*ollama.Client, string) {
+func (b *brain) current() (modelServer, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.client, b.model
@@ -88,8 +88,8 @@ func (b *brain) find(ctx context.Context) (agent.Setup, error) {
 	loaded := b.loaded(ctx, client, model)
 	choice, first := b.choose(facts, loaded)
 	setup := agent.Setup{
-		Window: choice.Tokens, Loaded: loaded == choice.Tokens,
-		Think: thinkWord(b.think, facts), NoThink: thinkWord("off", facts), KeepThinking: facts.ThinkLevels,
+		Window: choice.Tokens, Loaded: loaded == choice.Tokens || facts.Untold,
+		Think: b.thinkWord(b.think, facts), NoThink: b.thinkWord("off", facts), KeepThinking: facts.ThinkLevels,
 	}
 	if first {
 		setup.Notice = choice.Notice
@@ -101,7 +101,7 @@ func (b *brain) find(ctx context.Context) (agent.Setup, error) {
 }
 
 // known asks the server for the facts about the model, once.
-func (b *brain) known(ctx context.Context) (ollama.ModelFacts, error) {
+func (b *brain) known(ctx context.Context) (chat.ModelFacts, error) {
 	b.mu.Lock()
 	client, model := b.client, b.model
 	facts, ok := b.facts[model]
@@ -121,8 +121,12 @@ func (b *brain) known(ctx context.Context) (ollama.ModelFacts, error) {
 
 // loaded is the window that the model is loaded with, 0 when it is not loaded or the
 // server does not say.
-func (b *brain) loaded(ctx context.Context, client *ollama.Client, model string) int {
-	list, err := client.Loaded(ctx)
+func (b *brain) loaded(ctx context.Context, client modelServer, model string) int {
+	l, ok := client.(loader)
+	if !ok {
+		return 0
+	}
+	list, err := l.Loaded(ctx)
 	if err != nil {
 		return 0
 	}
@@ -141,21 +145,33 @@ func sameModel(a, b string) bool {
 
 // choose settles the window of this model for the life of the program, so that no
 // request makes the server load it again. first says that it was just chosen.
-func (b *brain) choose(facts ollama.ModelFacts, loaded int) (c sizing.Choice, first bool) {
+func (b *brain) choose(facts chat.ModelFacts, loaded int) (c sizing.Choice, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, ok := b.window[b.model]; ok {
 		return c, false
 	}
-	c = sizing.Choose(sizing.Facts{
-		Explicit: b.explicit, Loaded: loaded, Trained: facts.TrainedContext,
-		Remembered: b.remembered()[b.key()],
-	})
+	c = b.sized(facts, loaded)
 	b.window[b.model] = c
 	if b.explicit == 0 {
 		b.remember(c.Tokens)
 	}
 	return c, true
+}
+
+// sized applies the rules for the window.
+func (b *brain) sized(facts chat.ModelFacts, loaded int) sizing.Choice {
+	if facts.FixedContext > 0 {
+		return sizing.Fixed(b.explicit, facts.FixedContext)
+	}
+	c := sizing.Choose(sizing.Facts{
+		Explicit: b.explicit, Loaded: loaded, Trained: facts.TrainedContext,
+		Remembered: b.remembered()[b.key()],
+	})
+	if facts.Untold && b.explicit == 0 {
+		c.Notice = fmt.Sprintf("the server does not tell its window: %d tokens are assumed; --context-window says what it has", c.Tokens)
+	}
+	return c
 }
 
 func (b *brain) key() string { return b.client.BaseURL() + " " + b.model }
@@ -184,9 +200,12 @@ func (b *brain) remember(tokens int) {
 	}
 }
 
-// thinkWord is what a request says about thinking: nothing to a model that cannot.
-func thinkWord(wanted string, facts ollama.ModelFacts) string {
+// thinkWord is what a request says about thinking: nothing to a model that cannot, and
+// to one of which nothing is known only what the person asked for.
+func (b *brain) thinkWord(wanted string, facts chat.ModelFacts) string {
 	switch {
+	case facts.Untold && b.asked:
+		return wanted
 	case !facts.Thinking:
 		return ""
 	case facts.ThinkLevels && wanted == "off":
@@ -202,12 +221,12 @@ func thinkWord(wanted string, facts ollama.ModelFacts) string {
 }
 
 // able lists the server's models that can call tools.
-func able(ctx context.Context, client *ollama.Client) ([]ollama.ModelInfo, error) {
+func able(ctx context.Context, client modelServer) ([]chat.ModelInfo, error) {
 	all, err := client.Models(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list []ollama.ModelInfo
+	var list []chat.ModelInfo
 	for _, m := range all {
 		if facts, err := client.Show(ctx, m.Name); err == nil && facts.Tools {
 			list = append(list, m)
@@ -216,7 +235,7 @@ func able(ctx context.Context, client *ollama.Client) ([]ollama.ModelInfo, error
 	return list, nil
 }
 
-func modelNames(list []ollama.ModelInfo) string {
+func modelNames(list []chat.ModelInfo) string {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.Name

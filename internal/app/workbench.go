@@ -16,7 +16,6 @@ import (
 	"zcoder/internal/audit"
 	"zcoder/internal/config"
 	"zcoder/internal/demo"
-	"zcoder/internal/ollama"
 	"zcoder/internal/policy"
 	"zcoder/internal/proc"
 	"zcoder/internal/runtimedir"
@@ -245,6 +244,7 @@ func (w *workbench) openModel() error {
 	if b.think == "" {
 		b.think = w.v.String("think")
 	}
+	b.asked = w.v.Source("think") != "default"
 	b.memory = filepath.Join(w.home, "windows.json")
 	var err error
 	b.lite, err = w.liteTools()
@@ -276,22 +276,6 @@ func (w *workbench) dial(host, model string) error {
 	}
 	w.brain.use(client, model)
 	return nil
-}
-
-func (w *workbench) newClient(host string) (*ollama.Client, error) {
-	debug, err := w.debug()
-	if err != nil {
-		return nil, err
-	}
-	client, err := ollama.New(ollama.Options{
-		Host: host, APIKey: w.v.String("api-key"),
-		FirstByteTimeout: w.v.Duration("first-byte-timeout"), IdleTimeout: w.v.Duration("http-read-timeout"),
-		Retries: w.v.Int("transport-retry-limit"), UserAgent: "zcoder/" + version, NewID: newCallID, Debug: debug,
-	})
-	if err != nil {
-		return nil, &config.UsageError{Text: err.Error(), Hints: []string{"OLLAMA_HOST and --host take host, host:port or a URL"}}
-	}
-	return client, nil
 }
 
 // recordSwitch notes in the audit that another session is the current one.

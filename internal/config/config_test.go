@@ -104,7 +104,7 @@ func TestKinds(t *testing.T) {
 		env:  map[string]string{"ZCODER_UNLOAD_AT_EXIT": "YES", "ZCODER_LOOP_REPEAT_LIMIT": "5"},
 		args: words("--no-warmup --read-only=off --debug"),
 	})
-	for name, want := range map[string]bool{"bell": false, "unload-at-exit": true, "warmup": false, "read-only": false, "debug": true, "notify": false} {
+	for name, want := range map[string]bool{"bell": false, "unload-at-exit": true, "warmup": false, "read-only": false, "debug": true, "json": false} {
 		if got := v.Bool(name); got != want {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
@@ -365,7 +365,7 @@ func TestHelp(t *testing.T) {
 func TestShow(t *testing.T) {
 	v := load(t, run{
 		file: "\nmax_rounds = 5",
-		env:  map[string]string{"OLLAMA_API_KEY": "s3cret-of-mine", "OLLAMA_HOST": "https://bob:hunter2@h:1/"},
+		env:  map[string]string{"OLLAMA_API_KEY": "s3cret-of-mine", "ZCODER_API_KEY": "s3cret-too", "OLLAMA_HOST": "https://bob:hunter2@h:1/"},
 		args: words("--max-time 2m"),
 	})
 	var text, asJSON bytes.Buffer
@@ -384,7 +384,8 @@ func TestShow(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"max-rounds":     "5 rounds /h/.config/zcoder/config.toml:2",
-		"api-key":        "[masked] env OLLAMA_API_KEY",
+		"api-key":        "[masked] env ZCODER_API_KEY",
+		"ollama-api-key": "[masked] env OLLAMA_API_KEY",
 		"host":           "https://[masked]@h:1/ env OLLAMA_HOST",
 		"max-time":       "120 seconds flag --max-time",
 		"context-window": "auto default",

@@ -71,8 +71,11 @@ func placeRows() []Setting {
 func modelRows() []Setting {
 	return []Setting{
 		{Name: "model", Flag: "model", Short: "m", Arg: "NAME", Default: "qwen3-coder:latest", Meaning: "model that answers"},
-		{Name: "host", Flag: "host", Arg: "URL", Env: "OLLAMA_HOST", Default: "localhost:11434", Meaning: "Ollama server, in every form that Ollama takes"},
-		{Name: "api-key", Env: "OLLAMA_API_KEY", Secret: true, Meaning: "key for a hosted server; goes out over https only"},
+		{Name: "provider", Flag: "provider", Kind: Enum, Enum: []string{"ollama", "openai"}, Default: "ollama", Meaning: "what the server speaks: Ollama's API, or chat completions as llama.cpp, vLLM and others do"},
+		{Name: "host", Flag: "host", Arg: "URL", Env: "OLLAMA_HOST", Default: "localhost:11434", Meaning: "model server, in every form that Ollama takes"},
+		{Name: "api-key", Secret: true, Meaning: "key for the server; goes out over https, or to this machine"},
+		{Name: "ollama-api-key", Env: "OLLAMA_API_KEY", Key: "-", Secret: true, Meaning: "the same for the provider ollama, unless api-key is set"},
+		{Name: "openai-api-key", Env: "OPENAI_API_KEY", Key: "-", Secret: true, Meaning: "the same for the provider openai, unless api-key is set"},
 		{Name: "think", Flag: "think", Arg: "LEVEL", Kind: Enum, Enum: []string{"true", "false", "low", "medium", "high"}, Default: "true", Meaning: "thinking: on, off, or a level for models that have levels",
 			Switches: []Switch{{"no-think", "false", "do not let the model think"}}},
 		{Name: "warmup", Kind: Bool, Default: "true", Meaning: "load the model while the first prompt is typed",

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (c *Client) Models(ctx context.Context) ([]chat.ModelInfo, error) {
 // server does not have is a *chat.Error of kind MissingModel.
 func (c *Client) Show(ctx context.Context, name string) (chat.ModelFacts, error) {
 	list, err := c.list(ctx)
+	if noList(err) {
+		return chat.ModelFacts{Tools: true, Untold: true}, nil
+	}
 	if err != nil {
 		return chat.ModelFacts{}, err
 	}
@@ -97,6 +101,13 @@ func (c *Client) Show(ctx context.Context, name string) (chat.ModelFacts, error)
 		}
 	}
 	return chat.ModelFacts{}, c.server.APIError(http.StatusNotFound, "model '"+name+"' not found", name)
+}
+
+// noList reports whether the server has no list of models, as some gateways have
+// none. Whether it is a model server at all is seen from the first request.
+func noList(err error) bool {
+	var e *chat.Error
+	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed)
 }
 
 // same compares names of which one may lack the tag "latest".

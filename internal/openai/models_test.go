@@ -62,6 +62,9 @@ func TestModels(t *testing.T) {
 	}
 	_, err = c.Show(t.Context(), "nope")
 	failure(t, err, chat.MissingModel, "model 'nope' not found")
+	if f, err := tell(t, nil).Show(t.Context(), "any"); err != nil || !f.Tools || !f.Untold {
+		t.Errorf("a server without a list: %+v, %v", f, err)
+	}
 	c = tell(t, map[string]string{"/v1/models": `{"models":[]}`})
 	_, err = c.Models(t.Context())
 	failure(t, err, chat.BadResponse, "does not list models")

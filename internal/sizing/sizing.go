@@ -51,6 +51,21 @@ func Choose(f Facts) Choice {
 	return c
 }
 
+// Fixed is the choice for a server whose window no request can change: the window it
+// was started with, or less where the person wants less.
+func Fixed(explicit, window int) Choice {
+	c := Choice{Tokens: window, Source: "as the server was started"}
+	switch {
+	case explicit > window:
+		c.Notice = fmt.Sprintf("the server was started with a window of %d tokens, so %d are used instead of %d", window, window, explicit)
+	case explicit > 0:
+		c.Tokens, c.Source = explicit, "as you set it"
+	case window < Floor:
+		c.Notice = fmt.Sprintf("the server was started with a window of only %d tokens: below %d little more than the prompt fits", window, Floor)
+	}
+	return c
+}
+
 func explicit(f Facts) Choice {
 	c := Choice{Tokens: f.Explicit, Source: "as you set it"}
 	switch {

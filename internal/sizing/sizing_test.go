@@ -33,3 +33,24 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
+
+func TestFixed(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		explicit, window int
+		tokens           int
+		notice           string
+	}{
+		{"as it is", 0, 16384, 16384, ""},
+		{"less", 9000, 16384, 9000, ""},
+		{"more than there is", 32768, 16384, 16384, "16384 are used instead of 32768"},
+		{"small", 0, 4096, 4096, "only 4096 tokens"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Fixed(tt.explicit, tt.window)
+			if got.Tokens != tt.tokens || !strings.Contains(got.Notice, tt.notice) || tt.notice == "" && got.Notice != "" || got.Source == "" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
