@@ -34,13 +34,16 @@ var rules = []rule{
 	{"internal/session", []string{"zcoder/repl", "zcoder/tools/", "zcoder/internal/ollama", "zcoder/internal/policy", "net", "os/exec"}, "one conversation for every frontend"},
 	{"internal/store", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/repl", "zcoder/tools"}, "the log outlives the loop"},
 	{"internal/ollama", []string{"zcoder/tools", "zcoder/internal/session", "zcoder/internal/agent", "zcoder/repl"}, "an adapter under the loop"},
+	{"internal/openai", []string{"zcoder/tools", "zcoder/internal/session", "zcoder/internal/agent", "zcoder/repl"}, "an adapter under the loop"},
+	{"internal/modelserver", []string{"zcoder/tools", "zcoder/internal/agent", "zcoder/internal/ollama", "zcoder/internal/openai"}, "a connection, whatever API goes over it"},
+	{"internal/modeltext", []string{"zcoder/tools", "zcoder/internal/agent", "zcoder/internal/modelserver", "net"}, "text alone"},
 	{"tools", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/repl", "zcoder/internal/policy"}, "tools are planned and done, they decide nothing"},
 	{"tools/file", []string{"zcoder/tools/patch", "zcoder/tools/search", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each"},
 	{"tools/patch", []string{"zcoder/tools/file", "zcoder/tools/search", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no git runs"},
 	{"tools/search", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no program runs"},
 	{"tools/shell", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/search", "net/http"}, "one resource each"},
 	{"profiles", []string{"zcoder/tools", "zcoder/mcp", "net", "os/exec"}, "plain data"},
-	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
+	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
 }
 
 // directOnly are standard packages that count only where the package itself imports

@@ -14,14 +14,6 @@ import (
 	"zcoder/internal/modeltext"
 )
 
-// The words for models are those of package chat.
-type (
-	ModelInfo    = chat.ModelInfo
-	ModelFacts   = chat.ModelFacts
-	LoadedModel  = chat.LoadedModel
-	PullProgress = chat.PullProgress
-)
-
 type wireDetails struct {
 	Family        string `json:"family"`
 	ParameterSize string `json:"parameter_size"`
@@ -43,7 +35,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 }
 
 // Models lists the installed models in the server's order, the newest first.
-func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
+func (c *Client) Models(ctx context.Context) ([]chat.ModelInfo, error) {
 	var list struct {
 		Models []struct {
 			Name     string      `json:"name"`
@@ -56,20 +48,20 @@ func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
 	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodGet, Path: "/api/tags"}, &list); err != nil {
 		return nil, err
 	}
-	models := make([]ModelInfo, 0, len(list.Models))
+	models := make([]chat.ModelInfo, 0, len(list.Models))
 	for _, m := range list.Models {
 		name := m.Name
 		if name == "" {
 			name = m.Model
 		}
-		models = append(models, ModelInfo{Name: name, Size: m.Size, Family: m.Details.Family, Parameters: m.Details.ParameterSize,
+		models = append(models, chat.ModelInfo{Name: name, Size: m.Size, Family: m.Details.Family, Parameters: m.Details.ParameterSize,
 			Quantisation: m.Details.Quantisation, Modified: parseTime(m.Modified)})
 	}
 	return models, nil
 }
 
 // Loaded lists the models in memory. Two names of one model may show as one.
-func (c *Client) Loaded(ctx context.Context) ([]LoadedModel, error) {
+func (c *Client) Loaded(ctx context.Context) ([]chat.LoadedModel, error) {
 	var list struct {
 		Models []struct {
 			Name     string `json:"name"`
@@ -82,9 +74,9 @@ func (c *Client) Loaded(ctx context.Context) ([]LoadedModel, error) {
 	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodGet, Path: "/api/ps"}, &list); err != nil {
 		return nil, err
 	}
-	models := make([]LoadedModel, 0, len(list.Models))
+	models := make([]chat.LoadedModel, 0, len(list.Models))
 	for _, m := range list.Models {
-		models = append(models, LoadedModel{Name: m.Name, Context: m.Context, Size: m.Size, SizeVRAM: m.SizeVRAM, Expires: parseTime(m.Expires)})
+		models = append(models, chat.LoadedModel{Name: m.Name, Context: m.Context, Size: m.Size, SizeVRAM: m.SizeVRAM, Expires: parseTime(m.Expires)})
 	}
 	return models, nil
 }
@@ -112,13 +104,13 @@ type wireShow struct {
 
 // Show returns the facts about one model. A model that the server does not have is
 // a *chat.Error of kind MissingModel.
-func (c *Client) Show(ctx context.Context, name string) (ModelFacts, error) {
+func (c *Client) Show(ctx context.Context, name string) (chat.ModelFacts, error) {
 	var w wireShow
 	body := append(modeltext.AppendString([]byte(`{"model":`), name), '}')
 	if err := c.server.Query(ctx, modelserver.Call{Method: http.MethodPost, Path: "/api/show", Body: body, Model: name}, &w); err != nil {
-		return ModelFacts{}, err
+		return chat.ModelFacts{}, err
 	}
-	f := ModelFacts{Known: w.Capabilities != nil, Family: w.Details.Family, Parameters: w.Details.ParameterSize,
+	f := chat.ModelFacts{Known: w.Capabilities != nil, Family: w.Details.Family, Parameters: w.Details.ParameterSize,
 		Quantisation: w.Details.Quantisation, Template: w.Template, Renderer: w.Renderer, Parser: w.Parser, Remote: w.RemoteHost != ""}
 	f.ShowsThinking = strings.Contains(w.Template, ".Thinking")
 	if f.Known {

@@ -17,7 +17,7 @@ import (
 func TestModels(t *testing.T) {
 	c, _ := play(t, "> model qwen3-coder:30b family=qwen3moe size=18556700000 params=30.5B quant=Q4_K_M\n> model other\n", Options{})
 	models, err := c.Models(t.Context())
-	want := ModelInfo{Name: "qwen3-coder:30b", Size: 18556700000, Family: "qwen3moe", Parameters: "30.5B", Quantisation: "Q4_K_M",
+	want := chat.ModelInfo{Name: "qwen3-coder:30b", Size: 18556700000, Family: "qwen3moe", Parameters: "30.5B", Quantisation: "Q4_K_M",
 		Modified: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)}
 	if err != nil || len(models) != 2 || models[0] != want || models[1].Name != "other:latest" {
 		t.Errorf("%+v, %v", models, err)
@@ -33,7 +33,7 @@ func TestNoModels(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	c, _ := play(t, "> model a thinking vision ctx=262144 num_ctx=8192 family=qwen3 renderer=qwen3-coder parser=qwen3-coder\n> model b notools\n> model c thinking family=gptoss\n", Options{})
-	show := func(name string) ModelFacts {
+	show := func(name string) chat.ModelFacts {
 		f, err := c.Show(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestShow(t *testing.T) {
 		f.Template = ""
 		return f
 	}
-	want := ModelFacts{Known: true, Tools: true, Thinking: true, Vision: true, ShowsThinking: true, TrainedContext: 262144, NumCtx: 8192,
+	want := chat.ModelFacts{Known: true, Tools: true, Thinking: true, Vision: true, ShowsThinking: true, TrainedContext: 262144, NumCtx: 8192,
 		CacheBytesPerToken: 32 * 8 * 128 * 4, Family: "qwen3", Parameters: "7B", Quantisation: "Q4_K_M", Renderer: "qwen3-coder", Parser: "qwen3-coder"}
 	if got := show("a"); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -62,15 +62,15 @@ func TestShow(t *testing.T) {
 func TestShowOfOtherServers(t *testing.T) {
 	tests := []struct {
 		name, body string
-		want       ModelFacts
+		want       chat.ModelFacts
 	}{
 		{"without capabilities", `{"template":"{{ .Tools }}{{ .Thinking }}","details":{"family":"llama"}}`,
-			ModelFacts{Tools: true, Thinking: true, ShowsThinking: true, Family: "llama", Template: "{{ .Tools }}{{ .Thinking }}"}},
-		{"nothing", `{}`, ModelFacts{}},
+			chat.ModelFacts{Tools: true, Thinking: true, ShowsThinking: true, Family: "llama", Template: "{{ .Tools }}{{ .Thinking }}"}},
+		{"nothing", `{}`, chat.ModelFacts{}},
 		{"heads by layer", `{"capabilities":[],"model_info":{"general.architecture":"x","x.block_count":3,"x.attention.head_count_kv":[0,2,4],"x.attention.key_length":64,"x.context_length":1000}}`,
-			ModelFacts{Known: true, TrainedContext: 1000, CacheBytesPerToken: 6 * 64 * 4}},
-		{"strange values", `{"model_info":{"general.architecture":7,".context_length":"x"},"parameters":"num_ctx  many\nstop  \"num_ctx 5\""}`, ModelFacts{}},
-		{"hosted", `{"capabilities":["tools"],"remote_host":"https://models.example"}`, ModelFacts{Known: true, Tools: true, Remote: true}},
+			chat.ModelFacts{Known: true, TrainedContext: 1000, CacheBytesPerToken: 6 * 64 * 4}},
+		{"strange values", `{"model_info":{"general.architecture":7,".context_length":"x"},"parameters":"num_ctx  many\nstop  \"num_ctx 5\""}`, chat.ModelFacts{}},
+		{"hosted", `{"capabilities":["tools"],"remote_host":"https://models.example"}`, chat.ModelFacts{Known: true, Tools: true, Remote: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestShowOfOtherServers(t *testing.T) {
 
 func TestLoadShowAndUnload(t *testing.T) {
 	c, server := play(t, "> model m ctx=16384\n", Options{})
-	loaded := func() []LoadedModel {
+	loaded := func() []chat.LoadedModel {
 		list, err := c.Loaded(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -155,12 +155,12 @@ func TestQuestionsHaveALimit(t *testing.T) {
 
 func TestPull(t *testing.T) {
 	c, _ := play(t, "> pullable new:7b size=1000\n", Options{})
-	var got []PullProgress
-	if err := c.Pull(t.Context(), "new:7b", func(p PullProgress) { got = append(got, p) }); err != nil {
+	var got []chat.PullProgress
+	if err := c.Pull(t.Context(), "new:7b", func(p chat.PullProgress) { got = append(got, p) }); err != nil {
 		t.Fatal(err)
 	}
 	first, last := got[0], got[len(got)-1]
-	if first != (PullProgress{Status: "pulling manifest"}) || last != (PullProgress{Status: "success", Completed: 1000, Total: 1000}) {
+	if first != (chat.PullProgress{Status: "pulling manifest"}) || last != (chat.PullProgress{Status: "success", Completed: 1000, Total: 1000}) {
 		t.Errorf("%+v … %+v", first, last)
 	}
 	if _, err := c.Show(t.Context(), "new:7b"); err != nil {
@@ -200,11 +200,11 @@ func TestPullResumes(t *testing.T) {
 			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				body(ndjson, tt.answers[asked.Add(1)-1])(w, r)
 			}, Options{})
-			var last PullProgress
-			err := c.Pull(t.Context(), "m", func(p PullProgress) { last = p })
+			var last chat.PullProgress
+			err := c.Pull(t.Context(), "m", func(p chat.PullProgress) { last = p })
 			if tt.kind != "" {
 				failure(t, err, tt.kind, tt.text)
-			} else if err != nil || last != (PullProgress{Status: "success", Completed: 100, Total: 110}) {
+			} else if err != nil || last != (chat.PullProgress{Status: "success", Completed: 100, Total: 110}) {
 				t.Errorf("%v, %+v", err, last)
 			}
 			if asked.Load() != tt.asked {

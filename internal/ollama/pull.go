@@ -17,9 +17,9 @@ const pullResumes = 5 // replays of a download that went on since the last one
 // when not nil, is called from this goroutine. What the server has of a model it
 // keeps: a pull that ended early goes on where it was, here after a broken
 // connection or at the next call.
-func (c *Client) Pull(ctx context.Context, name string, progress func(PullProgress)) error {
+func (c *Client) Pull(ctx context.Context, name string, progress func(chat.PullProgress)) error {
 	if progress == nil {
-		progress = func(PullProgress) {}
+		progress = func(chat.PullProgress) {}
 	}
 	p := &puller{client: c, name: name, progress: progress}
 	for resumed := 0; ; resumed++ {
@@ -53,7 +53,7 @@ func pullFailure(err error) error {
 type puller struct {
 	client   *Client
 	name     string
-	progress func(PullProgress)
+	progress func(chat.PullProgress)
 	parts    map[string]part
 }
 
@@ -122,7 +122,7 @@ func (p *puller) line(q modelserver.Call, line []byte) (done bool, err error) {
 		}
 		p.parts[r.Digest] = part{max(r.Completed, p.parts[r.Digest].completed), r.Total}
 	}
-	now := PullProgress{Status: modelserver.OneLine(r.Status)}
+	now := chat.PullProgress{Status: modelserver.OneLine(r.Status)}
 	for _, part := range p.parts {
 		now.Completed += part.completed
 		now.Total += part.total

@@ -46,14 +46,14 @@ func TestRealFacts(t *testing.T) {
 	if err != nil || !strings.Contains(names, "micro-tools:latest") {
 		t.Errorf("models %s, %v", names, err)
 	}
-	for name, want := range map[string]ModelFacts{
+	for name, want := range map[string]chat.ModelFacts{
 		"micro-tools":   {Tools: true, TrainedContext: 32768},
 		"micro-think":   {Tools: true, Thinking: true, ShowsThinking: true, TrainedContext: 32768},
 		"micro-plain":   {Tools: true, TrainedContext: 65536},
 		"micro-notools": {TrainedContext: 65536},
 	} {
 		f, err := c.Show(t.Context(), name)
-		got := ModelFacts{Tools: f.Tools, Thinking: f.Thinking, ShowsThinking: f.ShowsThinking, TrainedContext: f.TrainedContext}
+		got := chat.ModelFacts{Tools: f.Tools, Thinking: f.Thinking, ShowsThinking: f.ShowsThinking, TrainedContext: f.TrainedContext}
 		if err != nil || !f.Known || got != want || f.CacheBytesPerToken == 0 {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
