@@ -251,6 +251,7 @@ func (f *fake) act(ctx context.Context, text string) {
 		<-ctx.Done()
 	case "lines": // slowly: one piece of a line each time
 		n, _ := strconv.Atoi(rest)
+		n = min(n, 1000)
 		f.emit(event.Event{Kind: event.Progress, State: &event.State{Phase: event.Generating}})
 		for i := range n {
 			for _, piece := range []string{"line ", fmt.Sprint(i), " of the\n"} {
@@ -307,6 +308,7 @@ func (f *fake) reply(text string) {
 // ask asks to run a command of so many lines.
 func (f *fake) ask(ctx context.Context, lines string) {
 	n, _ := strconv.Atoi(lines)
+	n = min(n, 1000)
 	q := shortQuestion()
 	if n > 1 {
 		q = longQuestion(n)

@@ -15,7 +15,8 @@ import (
 
 // runningCommand is a slash command that runs.
 type runningCommand struct {
-	line   string // the command's name, for the status line
+	line   string // the command's name
+	status string // what it is at, for the status line, or ""
 	since  time.Time
 	cancel context.CancelFunc
 }
@@ -419,6 +420,14 @@ func (u *ui) Print(text string) { u.do(func() { u.c.tr.info(text) }) }
 func (u *ui) Warn(text string)  { u.do(func() { u.c.tr.warning(text) }) }
 func (u *ui) Error(text, hint string) {
 	u.do(func() { u.c.tr.failure(text, hint) })
+}
+func (u *ui) Status(text string) bool {
+	u.do(func() {
+		if u.c.running != nil {
+			u.c.running.status = termtext.Line(text)
+		}
+	})
+	return !u.c.t.Dumb
 }
 func (u *ui) Copy(text string) { u.do(func() { u.c.copy(text, "the text") }) }
 func (u *ui) Quit()            { u.do(func() { u.c.leave(nil) }) }

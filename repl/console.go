@@ -341,6 +341,9 @@ func (c *console) statusText(promptShows bool) string {
 	case c.stopping && c.inTurn():
 		return "stopping, " + c.tr.status(now)
 	case c.running != nil:
+		if c.running.status != "" {
+			return c.running.status + " · Ctrl-C stops"
+		}
 		return c.running.line + " " + wholeSeconds(now.Sub(c.running.since)) + " · Ctrl-C stops"
 	case !c.inTurn() || !promptShows && c.tr.quiet(now):
 		return ""

@@ -197,3 +197,60 @@ func TestChooser(t *testing.T) {
 		t.Errorf("Esc: %d %v", i, done)
 	}
 }
+
+// FuzzConsole checks that no input makes the loop panic, whatever opens, and that
+// what it writes is what a terminal understands.
+func FuzzConsole(f *testing.F) {
+	f.Add("hello\r|/model\r|\x1b[B\r|ask 1\r|y|\x03|\x12he\r|/he\t\t|@m\t\t|!ls\r|q", 40, 10)
+	f.Add("\x1b[200~/quit\n\x1b[201~\r|\x1a|\x0c|\x18\x05|wait\r|/copy\r|//x\r|\x1b|\x07|/ask\r|x\r|\x04", 3, 2)
+	f.Fuzz(func(t *testing.T, script string, cols, rows int) {
+		if cols < 2 || rows < 1 || cols > 200 || rows > 100 || len(script) > 400 {
+			return
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		conv := newFake()
+		c, err := newConsole(t.Context(), Options{
+			Conversation: conv,
+			Terminal:     &Terminal{In: null, Out: null, Size: func() (int, int) { return cols, rows }, Suspend: func() {}},
+			Commands:     childCommands(conv)[:4],
+			Paths:        func(string) []string { return []string{"main.go", "mä"} },
+			RunUser:      childCommand,
+			Edit:         func(_ context.Context, text string, _ TTY) (string, error) { return text + "e", nil },
+			Later:        func(string) error { return nil },
+			AfterFunc:    func(time.Duration, func()) func() { return func() {} },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := newVT(cols, rows)
+		c.scr.out = vtWriter{v}
+		defer c.ed.close()
+		c.subscribe()
+		at := start
+		for _, keys := range strings.Split(script, "|") {
+			if c.left {
+				break
+			}
+			at = at.Add(time.Second)
+			c.take(chunk{data: []byte(keys), at: at})
+			c.settle()
+			for range 5 { // what the goroutines do, as far as they are
+				select {
+				case f := <-c.inbox:
+					f()
+					c.settle()
+				default:
+				}
+			}
+		}
+		c.bye()
+		c.wg.Wait()
+		if len(v.unknown) > 0 {
+			t.Fatalf("wrote %q", v.unknown)
+		}
+	})
+}

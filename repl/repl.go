@@ -99,6 +99,9 @@ type UI interface {
 	Print(text string)
 	Warn(text string)
 	Error(text, hint string)
+	// Status shows what the command is at in the status row, instead of its name. It
+	// reports whether there is such a row: dumb terminals have none.
+	Status(text string) bool
 	// Choose lets the person pick one of items.
 	Choose(title string, items []string, current int) (index int, ok bool)
 	// AskLine reads a line that is kept nowhere.
