@@ -108,11 +108,22 @@ func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no model server runs")
 	}
 	var b strings.Builder
-	for _, r := range server.Chats() {
+	for _, r := range chats(server) {
 		b.Write(r.Body)
 		b.WriteByte('\n')
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+// chats are the chat requests, warming ones included.
+func chats(server *scripted.Server) []scripted.Recorded {
+	var list []scripted.Recorded
+	for _, r := range server.Requests() {
+		if r.Path == "/api/chat" {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 func cmdPrefix(ts *testscript.TestScript, neg bool, args []string) {
@@ -120,13 +131,13 @@ func cmdPrefix(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: prefix N")
 	}
 	server := held(ts).server
-	chats := server.Chats()
-	if fmt.Sprint(len(chats)) != args[0] {
-		ts.Fatalf("%d chat requests, not %s", len(chats), args[0])
+	made := chats(server)
+	if fmt.Sprint(len(made)) != args[0] {
+		ts.Fatalf("%d chat requests, not %s", len(made), args[0])
 	}
-	for i := 1; i < len(chats); i++ {
-		if chats[i].CommonPrefix != chats[i-1].PromptBytes {
-			ts.Fatalf("request %d shares %d bytes with the one before, which has %d", i+1, chats[i].CommonPrefix, chats[i-1].PromptBytes)
+	for i := 1; i < len(made); i++ {
+		if made[i].CommonPrefix != made[i-1].PromptBytes {
+			ts.Fatalf("request %d shares %d bytes with the one before, which has %d", i+1, made[i].CommonPrefix, made[i-1].PromptBytes)
 		}
 	}
 	if windows := server.Windows(); len(windows) != 1 {

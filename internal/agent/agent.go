@@ -42,6 +42,8 @@ type Setup struct {
 	Notice       string // for the person, or ""
 	// Tools replaces the configured tools, for a small window. Nil keeps them.
 	Tools *tools.Registry
+	// System replaces the system prompt along with the tools. Empty keeps it.
+	System string
 }
 
 // Config is what a turn runs with. Zero limits mean none, except where stated.
@@ -207,6 +209,12 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	if r.setup.Tools != nil {
 		r.cfg.Tools = r.setup.Tools
+	}
+	if r.setup.System != "" {
+		r.turn.System = r.setup.System
+	}
+	if r.setup.Window > 0 && r.cfg.MaxOutput > r.setup.Window/2 {
+		r.cfg.MaxOutput = r.setup.Window / 2
 	}
 	if r.setup.Notice != "" {
 		r.emit(event.Event{Kind: event.Warning, Text: r.setup.Notice})

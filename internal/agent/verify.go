@@ -50,7 +50,7 @@ func Verify(ctx context.Context, cfg Config, t Turn, objective string, readers [
 	if prepare := cfg.Prepare; prepare != nil {
 		cfg.Prepare = func(ctx context.Context) (Setup, error) {
 			setup, err := prepare(ctx)
-			setup.Tools = nil // the verifier has its own
+			setup.Tools, setup.System = nil, "" // the verifier has its own
 			return setup, err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 func (d *desk) commands() []repl.Command {
 	return []repl.Command{
 		{Name: "model", Usage: "[NAME]", Help: "show the models and choose one", Run: d.cmdModel, Complete: d.completeModel},
+		{Name: "pull", Usage: "NAME", Help: "have the server download a model", Run: d.cmdPull},
 		{Name: "host", Usage: "[HOST]", Help: "show or change the model server", Run: d.cmdHost},
 		{Name: "new", Aliases: []string{"clear"}, Help: "start a new conversation", Run: d.cmdNew},
 		{Name: "sessions", Usage: "[ID]", Help: "list earlier conversations and go on with one", Run: d.cmdSessions, Complete: d.completeSession},
@@ -67,15 +68,16 @@ func (d *desk) pickModel(ctx context.Context, ui repl.UI) (string, error) {
 		return "", err
 	}
 	if len(all) == 0 {
-		return "", withHint(errors.New("the server has no models"), "`ollama pull qwen3-coder` gets one")
+		return "", withHint(errors.New("the server has no models"), "/pull qwen3-coder gets one")
 	}
 	items, at := make([]string, len(all)), 0
 	for i, m := range all {
 		facts, err := client.Show(ctx, m.Name)
-		items[i] = modelLine(m, facts, err)
+		mark := "  "
 		if sameModel(m.Name, current) {
-			at = i
+			mark, at = "* ", i
 		}
+		items[i] = mark + modelLine(m, facts, err)
 	}
 	i, ok := ui.Choose("Models on "+client.BaseURL(), items, at)
 	if !ok {

@@ -38,7 +38,11 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 	}
 	d := &desk{w: w, ctx: ctx, conv: c}
 	t := w.terminal()
-	if err := w.ensureModel(ctx, d.chooseAtStart(t)); err != nil {
+	err = w.ensureModel(ctx, d.chooseAtStart(t))
+	if missing(err) {
+		err = d.offerPull(ctx, t, err)
+	}
+	if err != nil {
 		c.Close()
 		return statusFailed, err
 	}

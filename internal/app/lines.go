@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,21 @@ func isTerminal(f interface{ Fd() uintptr }) bool { return term.IsTerminal(int(f
 
 // modelLine describes a model in a list.
 func modelLine(m chat.ModelInfo, facts chat.ModelFacts, err error) string {
-	parts := []string{fmt.Sprintf("%-32s", m.Name), fmt.Sprintf("%7s", size(m.Size))}
+	bytes := size(m.Size)
+	if m.Size == 0 {
+		bytes = "-" // the server does not tell, or the model runs elsewhere
+	}
+	parts := []string{fmt.Sprintf("%-32s", m.Name), fmt.Sprintf("%7s", bytes)}
 	if err != nil {
 		return strings.Join(append(parts, "facts unknown: "+err.Error()), "  ")
 	}
-	if facts.TrainedContext > 0 {
-		parts = append(parts, fmt.Sprintf("%4dk", facts.TrainedContext/1024))
+	if window := cmp.Or(facts.FixedContext, facts.TrainedContext); window > 0 {
+		parts = append(parts, fmt.Sprintf("%4dk", window/1024))
 	}
 	for _, c := range []struct {
 		has  bool
 		word string
-	}{{facts.Tools, "tools"}, {facts.Thinking, "thinking"}, {facts.Vision, "vision"}} {
+	}{{facts.Tools && !facts.Untold, "tools"}, {facts.Thinking, "thinking"}, {facts.Vision, "vision"}} {
 		if c.has {
 			parts = append(parts, c.word)
 		}

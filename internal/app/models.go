@@ -19,18 +19,20 @@ import (
 // brain is the model in use: which one, on which server, with which window. Its
 // methods may be called from several goroutines.
 type brain struct {
-	explicit  int    // --context-window, 0 for auto
-	think     string // on, off, low, medium, high
-	asked     bool   // think was set by the person
-	keepAlive string
-	memory    string // file that remembers windows by host and model
-	lite      *tools.Registry
+	explicit   int    // --context-window, 0 for auto
+	think      string // on, off, low, medium, high
+	asked      bool   // think was set by the person
+	keepAlive  string
+	memory     string          // file that remembers windows by host and model
+	lite       *tools.Registry // the small set of tools, and the prompt that fits it
+	liteSystem string
 
 	mu     sync.Mutex
 	client modelServer
 	model  string
 	facts  map[string]chat.ModelFacts
 	window map[string]sizing.Choice // by model, once chosen
+	told   map[string]bool          // models whose notice was shown
 	// stopWarm ends the warm-up; nil when there is none.
 	stopWarm context.CancelFunc
 }
@@ -42,6 +44,7 @@ func (b *brain) use(client modelServer, model string) {
 	if client != nil {
 		b.client = client
 		b.facts, b.window = map[string]chat.ModelFacts{}, map[string]sizing.Choice{}
+		b.told = map[string]bool{}
 	}
 	if model != "" {
 		b.model = model
@@ -70,7 +73,14 @@ func (b *brain) prepare(ctx context.Context) (agent.Setup, error) {
 	if stop != nil {
 		stop()
 	}
-	return b.find(ctx)
+	setup, err := b.find(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.told[b.model] {
+		setup.Notice = ""
+	}
+	b.told[b.model] = b.told[b.model] || err == nil
+	return setup, err
 }
 
 func (b *brain) find(ctx context.Context) (agent.Setup, error) {
@@ -86,16 +96,15 @@ func (b *brain) find(ctx context.Context) (agent.Setup, error) {
 		}
 	}
 	loaded := b.loaded(ctx, client, model)
-	choice, first := b.choose(facts, loaded)
+	choice := b.choose(facts, loaded)
 	setup := agent.Setup{
 		Window: choice.Tokens, Loaded: loaded == choice.Tokens || facts.Untold,
 		Think: b.thinkWord(b.think, facts), NoThink: b.thinkWord("off", facts), KeepThinking: facts.ThinkLevels,
 	}
-	if first {
-		setup.Notice = choice.Notice
-	}
+	setup.Notice = choice.Notice
 	if choice.Tokens > 0 && choice.Tokens < sizing.LiteBelow {
-		setup.Tools = b.lite
+		setup.Tools, setup.System = b.lite, b.liteSystem
+		setup.Notice = strings.TrimPrefix(setup.Notice+"; ", "; ") + fmt.Sprintf("with a window of %d tokens the small set of tools is used", choice.Tokens)
 	}
 	return setup, nil
 }
@@ -144,19 +153,19 @@ func sameModel(a, b string) bool {
 }
 
 // choose settles the window of this model for the life of the program, so that no
-// request makes the server load it again. first says that it was just chosen.
-func (b *brain) choose(facts chat.ModelFacts, loaded int) (c sizing.Choice, first bool) {
+// request makes the server load it again.
+func (b *brain) choose(facts chat.ModelFacts, loaded int) sizing.Choice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, ok := b.window[b.model]; ok {
-		return c, false
+		return c
 	}
-	c = b.sized(facts, loaded)
+	c := b.sized(facts, loaded)
 	b.window[b.model] = c
 	if b.explicit == 0 {
 		b.remember(c.Tokens)
 	}
-	return c, true
+	return c
 }
 
 // sized applies the rules for the window.
@@ -291,6 +300,7 @@ func (b *brain) warm(ctx context.Context, r chat.Request) {
 	r.Model, r.NumCtx, r.KeepAlive, r.NumPredict, r.Think = model, setup.Window, b.keepAlive, 1, setup.NoThink
 	if setup.Tools != nil {
 		r.Tools = setup.Tools.Specs()
+		r.Messages[0].Content = setup.System
 	}
 	_, _ = client.Chat(ctx, r, func(chat.Delta) {})
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -106,7 +105,7 @@ func (d *desk) chooseAtStart(t *repl.Terminal) func(items []string) (int, bool) 
 			fmt.Fprintf(t.Out, "  %d  %s\n", i+1, item)
 		}
 		fmt.Fprintf(t.Out, "Which one? [1-%d, Enter for none] ", len(items))
-		line, err := bufio.NewReader(t.In).ReadString('\n')
+		line, err := readAnswer(t.In)
 		if err != nil {
 			return 0, false
 		}

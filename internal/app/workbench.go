@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -247,6 +248,7 @@ func (w *workbench) openModel() error {
 	b.asked = w.v.Source("think") != "default"
 	b.memory = filepath.Join(w.home, "windows.json")
 	var err error
+	b.liteSystem = strings.NewReplacer(" or read_file_range", "", " or apply_patch", "").Replace(w.system)
 	b.lite, err = w.liteTools()
 	return err
 }
