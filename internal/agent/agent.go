@@ -61,6 +61,12 @@ type Config struct {
 	// Prepare runs once at the start of a turn. Its error, a *chat.Error, ends the
 	// turn. Nil: the zero Setup.
 	Prepare func(context.Context) (Setup, error)
+	// Notes returns what the model (Note) and the person (Info, Warning) must be told
+	// after a round, given the requests that were authorised in it. Nil: nothing.
+	Notes func([]approval.Request) []event.Event
+	// Carry returns records of before, a history that is about to be shortened, that
+	// must stay and that after lacks. They become notes. Nil: none.
+	Carry func(before, after []chat.Message) []string
 	// Steer returns the input that came while the turn ran, each once. It is called
 	// after a round's tools and before an answer ends the turn. Nil: none comes.
 	Steer func() []event.Input
@@ -131,6 +137,9 @@ type run struct {
 	meter      meter
 	lastPrompt int // tokens of the request before, also of the turn before
 	rearm      int // size in tokens below which compaction does not start again
+
+	entered []approval.Request // authorised in this round
+	dropped int                // notes that the last shortening had no room for
 }
 
 func newRun(cfg Config, t Turn) *run {
@@ -161,6 +170,7 @@ func (r *run) emit(e event.Event) {
 }
 
 func (r *run) input(in event.Input) {
+	r.before(in)
 	r.emit(event.Event{Kind: event.User, Text: in.Text, Images: in.Images, Item: in.Item})
 }
 

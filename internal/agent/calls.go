@@ -42,6 +42,7 @@ func (r *run) batch(ctx context.Context, calls []chat.ToolCall) (event.End, bool
 	if ctx.Err() != nil {
 		return r.stopped(ctx), true
 	}
+	r.tell()
 	r.steer()
 	if warning := r.loops.after(calls, results); warning != "" {
 		r.emit(event.Event{Kind: event.Warning, Text: warning})
@@ -131,6 +132,7 @@ func (r *run) authorised(ctx context.Context, action tools.Action) tools.Result 
 	if err != nil {
 		return r.refusal(ctx, err)
 	}
+	r.enter(req)
 	r.state(event.Running, req.Summary)
 	start := r.cfg.Now()
 	output := func(text string) { r.cfg.Emit(event.Event{Kind: event.Output, Turn: r.turn.ID, Text: text}) }

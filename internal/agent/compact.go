@@ -67,7 +67,7 @@ func (r *run) compact(ctx context.Context, force bool) error {
 	limits := r.cfg.Compact.scaled(r.windowOrFallback())
 	r.state(event.Compacting, "")
 	parts := split(r.history, limits.KeepRecent, &r.meter)
-	trimmed := append(trimOutputs(parts.old), parts.recent...)
+	trimmed := r.joined(trimOutputs(parts.old), parts.recent)
 	enough := r.windowOrFallback() / 2
 	if size := r.estimate(trimmed); !force && size < enough && before-size >= limits.MinYield {
 		r.replace(trimmed, before, "old tool output was cut")
@@ -77,12 +77,22 @@ func (r *run) compact(ctx context.Context, force bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	messages := checkpoint(summary, parts, limits, &r.meter)
+	messages := r.joined(checkpoint(summary, parts, limits, &r.meter), append(parts.recent, goOn()))
 	if before-r.estimate(messages) < limits.MinYield {
 		return errNoYield
 	}
 	r.replace(messages, before, how)
 	return nil
+}
+
+// joined puts what must outlive the shortening between the old and the recent part.
+func (r *run) joined(old, recent []chat.Message) []chat.Message {
+	plain := append(append([]chat.Message(nil), old...), recent...)
+	var carried []chat.Message
+	if carried, r.dropped = r.carried(plain); len(carried) == 0 {
+		return plain
+	}
+	return append(append(append([]chat.Message(nil), old...), carried...), recent...)
 }
 
 func (r *run) windowOrFallback() int {
@@ -105,6 +115,9 @@ func (r *run) replace(messages []chat.Message, before int, how string) {
 	after := r.meter.size(r.history)
 	r.rearm = after * 110 / 100
 	r.emit(event.Event{Kind: event.Info, Text: fmt.Sprintf("history shortened from about %d to %d tokens (%s); the prompt is re-read once", before, after, how)})
+	if r.dropped > 0 {
+		r.emit(event.Event{Kind: event.Warning, Text: fmt.Sprintf("%d notes to the model, such as the texts of skills, no longer fit the window and are gone", r.dropped)})
+	}
 }
 
 // parts is a history cut in two between whole groups: a call never loses its result.
@@ -170,8 +183,13 @@ func trimOutputs(list []chat.Message) []chat.Message {
 	return out
 }
 
-// checkpoint builds the new history: one record that stands for the old ones, the
-// newest records, and a record that says how to go on.
+// goOn says how to go on after the newest records.
+func goOn() chat.Message {
+	return chat.Message{Role: chat.User, Note: true,
+		Content: "Go on with the user's newest request from here. Files may have changed since they were read: read again what you need."}
+}
+
+// checkpoint builds the one record that stands for the old ones.
 func checkpoint(summary string, p parts, limits CompactLimits, m *meter) []chat.Message {
 	pinned := pin(p.pinned, limits.KeepUser, m)
 	var b strings.Builder
@@ -183,10 +201,7 @@ func checkpoint(summary string, p parts, limits CompactLimits, m *meter) []chat.
 			fmt.Fprintf(&b, "\n%d. %s", i+1, text)
 		}
 	}
-	messages := []chat.Message{{Role: chat.User, Content: b.String(), Note: true, Pinned: pinned}}
-	messages = append(messages, p.recent...)
-	return append(messages, chat.Message{Role: chat.User, Note: true,
-		Content: "Go on with the user's newest request from here. Files may have changed since they were read: read again what you need."})
+	return []chat.Message{{Role: chat.User, Content: b.String(), Note: true, Pinned: pinned}}
 }
 
 // pin keeps the first and the newest request always, and of the others the newest

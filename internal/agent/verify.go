@@ -38,7 +38,7 @@ func Verify(ctx context.Context, cfg Config, t Turn, objective string, readers [
 		return Verdict{}, event.End{}, err
 	}
 	show := cfg.Emit
-	cfg.Tools, cfg.RequireFinish, cfg.MaxRounds, cfg.OneCall, cfg.Steer = reg, true, verifierSteps, true, nil
+	cfg.Tools, cfg.RequireFinish, cfg.MaxRounds, cfg.OneCall, cfg.Steer, cfg.Notes = reg, true, verifierSteps, true, nil, nil
 	cfg.Emit = func(e event.Event) {
 		switch e.Kind {
 		case event.Progress, event.Output, event.Warning:

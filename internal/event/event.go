@@ -240,4 +240,8 @@ type Input struct {
 	Images [][]byte `json:"images,omitempty"`
 	// Item is the queued input that this came from, if any.
 	Item *Item `json:"item,omitempty"`
+	// Before are events that enter the history before the input: what it mentions
+	// (Note), and what the person should know of that (Info, Warning). The program
+	// sets them.
+	Before []Event `json:"-"`
 }

@@ -134,12 +134,12 @@ func (s *Session) goalTurn(ctx context.Context, input string) (event.End, error)
 		return event.End{}, err
 	}
 	defer done()
-	cfg, turn := s.prepare()
+	cfg, turn := s.prepare(ctx)
 	cfg.RequireFinish = true
 	if g := s.Goal(); g.Limit > 0 {
 		cfg.MaxTokens = max(1, g.Limit-g.Used)
 	}
-	turn.Input = event.Input{Text: input}
+	turn.Input = s.expand(ctx, event.Input{Text: input})
 	end := agent.Run(ctx, cfg, turn)
 	s.afterTurn(end)
 	s.setGoal(func(g *event.Goal) { g.Used += end.FreshTokens })
@@ -169,7 +169,7 @@ func (s *Session) verify(ctx context.Context, end event.End) (feedback string, d
 	}
 	defer release()
 	s.setGoal(func(g *event.Goal) { g.State = goalVerifying })
-	cfg, turn := s.prepare()
+	cfg, turn := s.prepare(ctx)
 	verdict, vend, verr := agent.Verify(ctx, cfg, turn, s.Goal().Objective, s.cfg.Goals.Readers)
 	g := s.setGoal(func(g *event.Goal) {
 		g.Used += vend.FreshTokens

@@ -43,6 +43,9 @@ type Config struct {
 	// PauseAfterTurn pauses the queue after every turn.
 	PauseAfterTurn bool
 	Goals          GoalConfig
+	// Expand completes an input before it enters the history, e.g. with what it
+	// mentions. It may block on reading. Nil: inputs stay as they are.
+	Expand func(ctx context.Context, in event.Input) event.Input
 	// EndTurn is called after every turn; what it returns is shown as notices. Nil: nothing.
 	EndTurn func() []string
 	// NewTurnID returns an id that is unique in the session.
@@ -206,8 +209,8 @@ func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 		return event.End{}, err
 	}
 	defer done()
-	cfg, turn := s.prepare()
-	turn.Input = in
+	cfg, turn := s.prepare(ctx)
+	turn.Input = s.expand(ctx, in)
 	return agent.Run(ctx, cfg, turn), nil
 }
 
@@ -227,10 +230,24 @@ func (s *Session) afterTurn(end event.End) {
 	s.skipped = false
 }
 
+func (s *Session) expand(ctx context.Context, in event.Input) event.Input {
+	if s.cfg.Expand == nil {
+		return in
+	}
+	return s.cfg.Expand(ctx, in)
+}
+
 // prepare is what a turn, or a compaction, runs with.
-func (s *Session) prepare() (agent.Config, agent.Turn) {
+func (s *Session) prepare(ctx context.Context) (agent.Config, agent.Turn) {
 	system, cfg := s.cfg.Turn()
-	cfg.Emit, cfg.Gate, cfg.Steer = s.emit, s.cfg.Gate, s.steering
+	cfg.Emit, cfg.Gate = s.emit, s.cfg.Gate
+	cfg.Steer = func() []event.Input {
+		list := s.steering()
+		for i := range list {
+			list[i] = s.expand(ctx, list[i])
+		}
+		return list
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cfg, agent.Turn{
@@ -246,7 +263,7 @@ func (s *Session) Direct(ctx context.Context, c chat.ToolCall, record func(tools
 		return "", err
 	}
 	defer done()
-	cfg, turn := s.prepare()
+	cfg, turn := s.prepare(ctx)
 	end := agent.Direct(ctx, cfg, turn, c, record)
 	s.afterTurn(end)
 	return end.Reason, nil
@@ -259,7 +276,7 @@ func (s *Session) Compact(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	cfg, turn := s.prepare()
+	cfg, turn := s.prepare(ctx)
 	return agent.Compact(ctx, cfg, turn)
 }
 
