@@ -34,8 +34,9 @@ func pull(ctx context.Context, client modelServer, name, how string, show func(l
 	meter := &pullMeter{now: time.Now}
 	var next time.Time
 	err := p.Pull(ctx, name, func(progress chat.PullProgress) {
+		another := progress.Total != meter.last.Total
 		meter.add(progress)
-		if now := meter.now(); !now.Before(next) {
+		if now := meter.now(); another || !now.Before(next) {
 			next = now.Add(pullLine)
 			if show(meter.line()) {
 				next = now.Add(pullRedraw)

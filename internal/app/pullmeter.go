@@ -51,7 +51,7 @@ func (m *pullMeter) speed() float64 {
 	return float64(last.done-first.done) / took.Seconds()
 }
 
-const barWidth = 20 // cells
+const barWidth = 10 // cells
 
 // line is the progress in less than 80 columns.
 func (m *pullMeter) line() string {
@@ -83,7 +83,7 @@ func (m *pullMeter) held() string {
 func timeLeft(d time.Duration) string {
 	switch s := int(d.Seconds()); {
 	case s < 60:
-		return fmt.Sprintf("%d s", s)
+		return fmt.Sprintf("%d s", max(s, 1))
 	case s < 3600:
 		return fmt.Sprintf("%d:%02d min", s/60, s%60)
 	case s < 100*3600:

@@ -42,7 +42,7 @@ func (c *Client) hint(kind chat.Failure, model string) string {
 	case chat.Unreachable:
 		return "start the server with `ollama serve`, name another with --host or OLLAMA_HOST, or try `zcoder --demo`"
 	case chat.MissingModel:
-		return "get it with `ollama pull " + model + "`, or choose another with --model or /model"
+		return "get it with `zcoder pull " + model + "` or `ollama pull " + model + "`, or choose another with --model or /model"
 	case chat.Unauthorised:
 		return "set ZCODER_API_KEY or OLLAMA_API_KEY to a key for this server"
 	case chat.BadResponse:

@@ -110,7 +110,7 @@ func digest(name string) string {
 }
 
 // pull streams the progress of a download that takes four steps, then adds the
-// model.
+// model. What was downloaded stays when the client leaves.
 func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
 	var q struct{ Model, Name string }
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -131,7 +131,10 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
 	out := ndjson(w)
 	out.value(map[string]any{"status": "pulling manifest"})
 	layer := "sha256:" + digest(name)
-	for i := int64(0); i <= 4; i++ {
+	for i := s.pulled(name, 0); i <= 4; i = s.pulled(name, i+1) {
+		if i > 0 && !wait(m.pause, r.Context().Done()) {
+			return
+		}
 		out.value(map[string]any{"status": "pulling " + layer[7:19], "digest": layer, "total": m.size, "completed": m.size * i / 4})
 	}
 	for _, status := range []string{"verifying sha256 digest", "writing manifest", "success"} {
@@ -145,4 +148,12 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.models = append(s.models, m)
+}
+
+// pulled notes how many steps of a download are done and returns that.
+func (s *Server) pulled(name string, steps int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downloads[name] = max(s.downloads[name], steps)
+	return s.downloads[name]
 }

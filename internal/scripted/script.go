@@ -39,7 +39,8 @@
 //	model NAME [tools] [thinking] [vision] [notools] [ctx=N] [num_ctx=N] [family=F]
 //	           [size=BYTES] [params=30B] [quant=Q4_K_M] [renderer=R] [parser=P]
 //	no-models                 the server has no model
-//	pullable NAME [as model]  POST /api/pull finds it
+//	pullable NAME [as model] [pause=1s]
+//	                          POST /api/pull finds it; the pause is before each quarter
 //	loaded NAME ctx=N         what /api/ps shows at the start
 //	version TEXT              what /api/version says
 //	server llamacpp           what the /v1 side is like: llamacpp or vllm, which tell
@@ -95,6 +96,7 @@ type model struct {
 	size             int64
 	params, quant    string
 	renderer, parser string
+	pause            time.Duration // while it is pulled
 }
 
 type loadedModel struct {
@@ -295,6 +297,8 @@ func (m *model) set(word string) (err error) {
 		m.renderer = value
 	case "parser":
 		m.parser = value
+	case "pause":
+		m.pause, err = time.ParseDuration(value)
 	default:
 		return fmt.Errorf("unknown attribute %q", word)
 	}

@@ -74,7 +74,9 @@ type Server struct {
 	failures []string
 	loaded   []loadedModel
 	prompts  map[string][]byte // by model: what its cache slot holds
-	before   []byte            // prompt of the chat request before
+	// downloads are the steps that were pulled, by model.
+	downloads map[string]int64
+	before    []byte // prompt of the chat request before
 }
 
 // New makes a server for a script.
@@ -82,7 +84,7 @@ func New(script *Script, o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{script: script, o: o, mux: http.NewServeMux(), prompts: map[string][]byte{}}
+	s := &Server{script: script, o: o, mux: http.NewServeMux(), prompts: map[string][]byte{}, downloads: map[string]int64{}}
 	s.models = append(s.models, script.models...)
 	s.loaded = append(s.loaded, script.loaded...)
 	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "Ollama is running") })
