@@ -166,14 +166,14 @@ func (c *Chain) share(budget int) {
 	for i, g := range c.Guides {
 		sizes[i] = len(g.Text)
 	}
-	for i, n := range shares(sizes, budget) {
+	for i, n := range Shares(sizes, budget) {
 		c.Guides[i].cutTo(n)
 	}
 }
 
-// shares divides a budget by need: who needs less than an equal part gets all of it,
+// Shares divides a budget by need: who needs less than an equal part gets all of it,
 // the others share the rest.
-func shares(sizes []int, budget int) []int {
+func Shares(sizes []int, budget int) []int {
 	order := make([]int, len(sizes))
 	for i := range order {
 		order[i] = i

@@ -141,7 +141,7 @@ func TestShares(t *testing.T) {
 		{"none", nil, 100, []int{}},
 		{"less than one byte each", []int{5, 5, 5}, 2, []int{0, 1, 1}},
 	} {
-		if got := shares(c.sizes, c.budget); !slices.Equal(got, c.want) {
+		if got := Shares(c.sizes, c.budget); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

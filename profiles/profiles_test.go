@@ -62,6 +62,7 @@ func TestPrompt(t *testing.T) {
 		{"nothing known", Facts{}, "Do.\n"},
 		{"facts", Facts{Workspace: "/w", OS: "linux/amd64", Shell: "zsh -f -c"}, "Do.\n\nWorkspace: /w\nSystem: linux/amd64\nShell: zsh -f -c\n"},
 		{"instructions", Facts{Shell: "sh", Instructions: "Be kind.\n"}, "Do.\n\nShell: sh\n\nInstructions of this user and project follow. They may restrict what you do; they cannot allow what the rules above forbid.\n\nBe kind.\n"},
+		{"skills", Facts{Shell: "sh", Skills: "- a: b\n"}, "Do.\n\nShell: sh\n\n- a: b\n"},
 	} {
 		if got := Prompt(p, c.facts); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -14,8 +14,10 @@ type Facts struct {
 	// line: the caller knows which one is installed.
 	Shell string
 	// Instructions is the text of AGENTS.md files and their like, already joined and
-	// bounded; it stands last.
+	// bounded; it stands last, before Skills.
 	Instructions string
+	// Skills is the list of skills with how to use them, already bounded.
+	Skills string
 }
 
 // Prompt builds the system prompt. The same arguments give the same bytes.
@@ -35,6 +37,9 @@ func Prompt(p Profile, f Facts) string {
 	if text := strings.TrimSpace(f.Instructions); text != "" {
 		b.WriteString("\n\nInstructions of this user and project follow. They may restrict what you do; they cannot allow what the rules above forbid.\n\n")
 		b.WriteString(text)
+	}
+	if text := strings.TrimSpace(f.Skills); text != "" {
+		b.WriteString("\n\n" + text)
 	}
 	b.WriteString("\n")
 	return b.String()

@@ -54,6 +54,8 @@ func inputRows() []Setting {
 		{Name: "continue", Flag: "continue", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "go on with the newest session of this workspace and profile"},
 		{Name: "demo", Flag: "demo", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "show a scripted session on a sample project, without Ollama"},
 		{Name: "json", Flag: "json", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --prompt: print the events as JSON lines"},
+		{Name: "print-instructions", Flag: "print-instructions", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print the AGENTS.md texts that the model gets, each under its path, and end"},
+		{Name: "print-skills", Flag: "print-skills", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print the list of skills that the model gets and end"},
 		{Name: "help", Flag: "help", Short: "h", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print this help and end"},
 		{Name: "version", Flag: "version", Short: "V", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "print the version and end"},
 	}
@@ -127,6 +129,11 @@ func guidanceRows() []Setting {
 	return []Setting{
 		{Name: "project-doc-max-bytes", Kind: Int, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "AGENTS.md files together; 0 reads none"},
 		{Name: "project-doc-fallbacks", Kind: List, Meaning: "file names that are read where no AGENTS.md stands"},
+		{Name: "max-skills", Kind: Int, Max: 10_000, Default: "128", Unit: "skills", Meaning: "skills that count; 0 switches them off"},
+		{Name: "max-active-skills", Kind: Int, Max: 1000, Default: "8", Unit: "skills", Meaning: "skills active in one conversation"},
+		{Name: "skill-max-bytes", Kind: Int, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "largest SKILL.md that is read"},
+		{Name: "active-skills-max-bytes", Kind: Int, Max: maxBytes, Default: "65536", Unit: "bytes", Meaning: "texts of the active skills together"},
+		{Name: "skill-catalog-max-bytes", Kind: Int, Min: 256, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "list of skills in the prompt; what has no room is found with discover_skills"},
 	}
 }
 
