@@ -403,31 +403,58 @@ func TestSignalSparesReusedPid(t *testing.T) {
 	waitFor(t, "death", func() bool { return !alive(now.pid) })
 }
 
-// TestKilledProgramLeavesNothing kills this program's double, with SIGKILL, while
-// it runs a command.
-func TestKilledProgramLeavesNothing(t *testing.T) {
+// victim starts this program's double, which runs a script. All that comes of it
+// carries the tag in its environment.
+func victim(t *testing.T, script string) (cmd *exec.Cmd, tag string) {
+	t.Helper()
 	if !markerSearch {
 		t.Skip("no search by environment on this system")
 	}
 	needs(t, "setsid")
-	tag := "tag" + newMarker()
-	victim := exec.Command(os.Args[0])
-	victim.Env = append(os.Environ(), "PROC_TEST_TAG="+tag, "PROC_TEST_VICTIM=sleep 300 & setsid sleep 300 & (setsid sleep 300 >/dev/null 2>&1 &) ; sleep 300; echo")
-	if err := victim.Start(); err != nil {
+	tag = "tag" + newMarker()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROC_TEST_TAG="+tag, "PROC_TEST_VICTIM="+script)
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	tagged := func() (n int) {
-		for _, p := range processes() {
-			if !p.zombie && p.pid != victim.Process.Pid && strings.Contains(environ(p.pid), tag) {
-				n++
-			}
+	return cmd, tag
+}
+
+func tagged(tag string) (n int) {
+	for _, p := range processes() {
+		if !p.zombie && strings.Contains(environ(p.pid), tag) {
+			n++
 		}
-		return n
 	}
-	waitFor(t, "four sleeping processes", func() bool { return tagged() >= 5 })
-	_ = victim.Process.Kill()
-	_ = victim.Wait()
-	waitFor(t, "the end of all of them", func() bool { return tagged() == 0 })
+	return n
+}
+
+const manyChildren = "sleep 300 & setsid sleep 300 & (setsid sleep 300 >/dev/null 2>&1 &) ; sleep 300; echo"
+
+// TestKilledProgramLeavesNothing kills a program with SIGKILL while it runs a command.
+func TestKilledProgramLeavesNothing(t *testing.T) {
+	t.Parallel()
+	cmd, tag := victim(t, manyChildren)
+	waitFor(t, "the program, its shell and four sleeping processes", func() bool { return tagged(tag) >= 6 })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	waitFor(t, "the end of all of them", func() bool { return tagged(tag) == 0 })
+}
+
+// TestKilledAtAnyMoment does the same from the first moment on.
+func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	rounds := 40
+	if testing.Short() {
+		rounds = 5
+	}
+	for i := range rounds {
+		cmd, tag := victim(t, manyChildren)
+		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		waitFor(t, "the end of all processes", func() bool { return tagged(tag) == 0 })
+	}
 }
 
 func environ(pid int) string {
