@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkAccept sends messages of 200 bytes from four senders to one receiver that
+// drains its queue: with the spool in memory, where $XDG_RUNTIME_DIR is, and on the
+// disk of the temporary directory. It reports accepted messages a second, and the
+// 99th percentile of the time from the connect to the acknowledgement.
+func BenchmarkAccept(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { benchmarkAccept(b, "/dev/shm") })
+	b.Run("disk", func(b *testing.B) { benchmarkAccept(b, b.TempDir()) })
+}
+
+func benchmarkAccept(b *testing.B, spools string) {
+	spool, err := os.MkdirTemp(spools, "zs-")
+	if err != nil {
+		b.Skip("no place for the spool: ", err)
+	}
+	defer os.RemoveAll(spool)
+	dir := shortDir(b)
+	o := options(b, dir, "beta")
+	o.Spool = filepath.Join(spool, "spool")
+	receiver := open(b, o)
+	var senders []*station
+	for range 4 {
+		senders = append(senders, open(b, options(b, dir, "alpha")))
+	}
+	stop := make(chan struct{})
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		for {
+			if e, ok, _ := receiver.Claim(); ok {
+				_ = receiver.Done(e)
+				continue
+			}
+			select {
+			case <-receiver.Arrived():
+			case <-stop:
+				return
+			}
+		}
+	})
+	body := string(make([]byte, 200))
+	times := make([]time.Duration, b.N)
+	var next, full atomic.Int64
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for _, s := range senders {
+		wg.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(b.N) {
+					return
+				}
+				for {
+					start := time.Now()
+					_, err := s.Send(b.Context(), receiver.peer(), body)
+					if times[i] = time.Since(start); err == nil {
+						break
+					}
+					if !errors.Is(err, ErrRefused) {
+						b.Error(err)
+						return
+					}
+					full.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	close(stop)
+	draining.Wait()
+	slices.Sort(times)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(full.Load())/float64(b.N), "full/message")
+}
+
+// BenchmarkPeers looks at a registry with eight other instances.
+func BenchmarkPeers(b *testing.B) {
+	dir := shortDir(b)
+	a := open(b, options(b, dir, "alpha"))
+	for range 8 {
+		open(b, options(b, dir, "other"))
+	}
+	for b.Loop() {
+		if peers, err := a.Peers(b.Context(), nil); err != nil || len(peers) != 8 {
+			b.Fatalf("%d peers (%v)", len(peers), err)
+		}
+	}
+}
+
+// BenchmarkConnect is what a connection and one byte each way cost by themselves.
+func BenchmarkConnect(b *testing.B) {
+	path := shortDir(b) + "/s"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			buf := make([]byte, 1)
+			_, _ = conn.Read(buf)
+			_, _ = conn.Write(buf)
+			conn.Close()
+		}
+	}()
+	buf := make([]byte, 1)
+	for b.Loop() {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = conn.Write(buf)
+		_, _ = conn.Read(buf)
+		conn.Close()
+	}
+}
