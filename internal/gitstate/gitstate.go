@@ -321,5 +321,3 @@ func (r *repository) rebased() string {
 }
 
 var errNotRegular = errors.New("it is no regular file of the expected size")
-
-func (r *repository) dirty(ctx context.Context, h head, home string) Dirt { return Unknown }
