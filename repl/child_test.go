@@ -261,11 +261,11 @@ func (f *fake) act(ctx context.Context, text string) {
 				}
 			}
 		}
-	case "flood": // as fast as it goes, until it is stopped
+	case "flood": // faster than anybody reads, until it is stopped
 		f.emit(event.Event{Kind: event.Progress, State: &event.State{Phase: event.Generating}})
 		for i := 0; ctx.Err() == nil; i++ {
 			f.say(fmt.Sprintf("some words of a long answer, line %d\n", i))
-			if i%64 == 63 && !pause(ctx, time.Millisecond) {
+			if i%8 == 7 && !pause(ctx, time.Millisecond) {
 				return
 			}
 		}
