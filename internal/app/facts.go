@@ -20,6 +20,7 @@ import (
 	"zcoder/internal/policy"
 	"zcoder/internal/secret"
 	"zcoder/profiles"
+	"zcoder/tools/shell"
 )
 
 // openPolicy gathers the facts and the rules that verdicts are made from.
@@ -28,7 +29,7 @@ func (w *workbench) openPolicy() error {
 	if err != nil {
 		return &config.UsageError{Text: err.Error()}
 	}
-	files := &ruleFiles{user: filepath.Join(w.home, "policy.toml"), workspace: filepath.Join(w.ws.Root(), ".zcoder", "policy.toml")}
+	files := policyFiles(w.home, w.ws.Root())
 	rules, err := files.load()
 	if err != nil {
 		return &config.UsageError{Text: err.Error(), Hints: []string{"correct the file; without it every command asks"}}
@@ -69,7 +70,7 @@ func policyProfile(p profiles.Profile) policy.Profile {
 // facts is what the rules know of this machine.
 func (w *workbench) facts() policy.Facts {
 	homes := readHomes("/etc/passwd")
-	commandEnv := environment(secret.ScrubEnv(w.p.Env))
+	commandEnv := environment(shell.CommandEnv(secret.ScrubEnv(w.p.Env)))
 	f := policy.Facts{
 		Root: w.ws.Root(), Home: w.p.UserHome, MountPoints: mountPoints("/proc/self/mounts"), SettingsDir: w.home,
 		Env:           func(name string) (string, bool) { v, ok := commandEnv[name]; return v, ok },
@@ -170,6 +171,10 @@ type ruleFiles struct {
 type fileStamp struct {
 	size int64
 	time time.Time
+}
+
+func policyFiles(home, root string) *ruleFiles {
+	return &ruleFiles{user: filepath.Join(home, "policy.toml"), workspace: filepath.Join(root, ".zcoder", "policy.toml")}
 }
 
 func stampOf(path string) fileStamp {

@@ -29,20 +29,22 @@ func fileNameFor(root string) string {
 	return base + "-" + hex.EncodeToString(sum[:6])
 }
 
-func (w *workbench) modelMemory() string { return filepath.Join(w.home, "models.json") }
+// The files that remember the model of each workspace and the window of each model.
+func modelMemory(home string) string  { return filepath.Join(home, "models.json") }
+func windowMemory(home string) string { return filepath.Join(home, "windows.json") }
 
 // rememberedModel is the model that was chosen in this workspace last, or "".
-func (w *workbench) rememberedModel() string { return readMemory(w.modelMemory())[w.ws.Root()] }
+func (w *workbench) rememberedModel() string { return readMemory(modelMemory(w.home))[w.ws.Root()] }
 
 // rememberModel keeps the choice for the next start here. Failing to costs only that.
 func (w *workbench) rememberModel(name string) {
 	if w.v.Bool("demo") {
 		return
 	}
-	memory := readMemory(w.modelMemory())
+	memory := readMemory(modelMemory(w.home))
 	memory[w.ws.Root()] = name
 	if data, err := json.MarshalIndent(memory, "", "  "); err == nil {
-		_ = replaceFile(w.modelMemory(), append(data, '\n'))
+		_ = replaceFile(modelMemory(w.home), append(data, '\n'))
 	}
 }
 

@@ -246,7 +246,7 @@ func (w *workbench) openModel() error {
 		b.think = w.v.String("think")
 	}
 	b.asked = w.v.Source("think") != "default"
-	b.memory = filepath.Join(w.home, "windows.json")
+	b.memory = windowMemory(w.home)
 	var err error
 	b.liteSystem = strings.NewReplacer(" or read_file_range", "", " or apply_patch", "").Replace(w.system)
 	b.lite, err = w.liteTools()

@@ -35,6 +35,7 @@ const (
 	vLLM     = "vllm"
 	sgLang   = "sglang"
 	lmStudio = "organization_owner"
+	ollama   = "library"
 )
 
 // window is what the list tells of the model's window, in tokens; 0 for nothing.
@@ -62,6 +63,13 @@ func (c *Client) list(ctx context.Context) ([]wireModel, error) {
 		c.kwargs.Store(m.OwnedBy == llamaCPP || m.OwnedBy == vLLM || m.OwnedBy == sgLang)
 	}
 	return *list.Data, nil
+}
+
+// IsOllama reports whether the server is an Ollama, which has an API of its own that
+// tells more.
+func (c *Client) IsOllama(ctx context.Context) bool {
+	list, err := c.list(ctx)
+	return err == nil && len(list) > 0 && list[0].OwnedBy == ollama
 }
 
 // Models lists the server's models in its order.
