@@ -574,6 +574,12 @@ func (c *console) nextInput() {
 		c.entered(text)
 		return
 	}
+	if c.o.Waiting != nil {
+		if text, ok := c.o.Waiting(); ok {
+			c.entered(text)
+			return
+		}
+	}
 	if c.queued {
 		c.queued = false
 		if text := c.ed.text(); strings.TrimSpace(text) != "" {

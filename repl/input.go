@@ -318,6 +318,8 @@ func (c *console) enterBusy(text string) {
 		c.slashBusy(text)
 	case text[0] != '!' && c.inTurn() && c.o.Steer != nil:
 		c.queueWith(c.o.Steer)
+	case text[0] == '!' && c.inTurn() && c.o.Command != nil && strings.TrimSpace(text[1:]) != "":
+		c.queueCommand(strings.TrimSpace(text[1:]))
 	default:
 		c.queued = true
 		if !c.inTurn() {
@@ -336,12 +338,24 @@ func (c *console) queueWith(add func(text string) error) {
 	if strings.HasPrefix(text, "//") {
 		message = text[1:]
 	}
-	if err := add(message); err != nil {
+	c.handOn(add, message, text)
+}
+
+// queueCommand hands a command of the person to the conversation's queue.
+func (c *console) queueCommand(command string) {
+	if c.asking == nil {
+		c.handOn(c.o.Command, command, c.ed.text())
+	}
+}
+
+// handOn gives text away and takes the draft, unless it is refused.
+func (c *console) handOn(add func(text string) error, text, draft string) {
+	if err := add(text); err != nil {
 		c.tr.failure(err.Error(), hintOf(err))
 		return
 	}
 	c.ed.take()
-	c.record(text)
+	c.record(draft)
 }
 
 // entered takes a whole input: it is shown, recorded and done.

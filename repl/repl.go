@@ -59,6 +59,12 @@ type Options struct {
 	Steer func(text string) error
 	// Later takes a message for after the turn, which Ctrl-G ends; nil is none.
 	Later func(text string) error
+	// Command takes a `! command` that was entered during a turn; when it is nil the
+	// draft waits for the end of the turn.
+	Command func(command string) error
+	// Waiting returns input that waited for the end of what ran, once each, as if it
+	// were typed now. It is asked whenever nothing runs and must not block. Nil: none.
+	Waiting func() (text string, ok bool)
 	// Skip stops the turn for Esc, going on with what is queued; nil cancels.
 	Skip func()
 	// Banner is shown first.

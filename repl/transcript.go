@@ -118,6 +118,8 @@ func (t *transcript) queued(e event.Event) {
 	case e.Kind == event.Unqueued && e.Item.State == "discarded":
 		t.note("no longer queued: " + text)
 	case e.Kind == event.Unqueued:
+	case e.Item.Mode == event.Command:
+		t.note("queued, your command runs after this turn: " + text)
 	case e.Item.Mode == event.Steer:
 		t.note("queued, the model gets it after this step: " + text)
 	default:

@@ -170,6 +170,11 @@ func (r *run) emit(e event.Event) {
 }
 
 func (r *run) input(in event.Input) {
+	if in.Peer != nil {
+		r.emit(event.Event{Kind: event.Relayed, Peer: in.Peer})
+		r.note(in.Text)
+		return
+	}
 	r.before(in)
 	r.emit(event.Event{Kind: event.User, Text: in.Text, Images: in.Images, Item: in.Item})
 }

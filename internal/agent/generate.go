@@ -160,8 +160,9 @@ func (r *run) stream(ctx context.Context) (chat.Reply, error) {
 	}
 	deltas := make(chan chat.Delta, 64)
 	done := make(chan end, 1)
+	request := r.request()
 	go func() {
-		reply, err := r.cfg.Model.Chat(ctx, r.request(), func(d chat.Delta) { deltas <- d })
+		reply, err := r.chat(ctx, request, func(d chat.Delta) { deltas <- d })
 		close(deltas)
 		done <- end{reply, err}
 	}()
@@ -172,6 +173,17 @@ func (r *run) stream(ctx context.Context) (chat.Reply, error) {
 		e.reply = chat.Reply{Message: chat.Message{Role: chat.Assistant, Content: g.content.String(), Thinking: g.thinking.String()}}
 	}
 	return e.reply, e.err
+}
+
+// chat asks the model; a panic in an adapter ends the turn, not the program, which
+// would leave the terminal as the REPL set it.
+func (r *run) chat(ctx context.Context, q chat.Request, emit func(chat.Delta)) (reply chat.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the model client failed: %v", p)
+		}
+	}()
+	return r.cfg.Model.Chat(ctx, q, emit)
 }
 
 // gatherer turns deltas into events: at most one each 20 ms, unless much text comes.
