@@ -21,6 +21,7 @@ const (
 	Opened    Kind = "session"    // first event of a session: Session is set
 	User      Kind = "user"       // Text is what a person sent
 	Note      Kind = "note"       // Text is a record that the program adds for the model
+	Relayed   Kind = "relay"      // Peer is set: another instance's message started the turn; its Note follows
 	Shell     Kind = "shell"      // a person's own `! command`: Text is what the model will see of it
 	TurnStart Kind = "turn_start" // a turn began
 	Progress  Kind = "state"      // (live) State is set: what the program waits for
@@ -67,6 +68,16 @@ type Event struct {
 	// User event the one that it consumed.
 	Item *Item `json:"item,omitempty"`
 	Goal *Goal `json:"goal,omitempty"`
+	Peer *Peer `json:"peer,omitempty"`
+}
+
+// Peer is another instance of the program with a message of its own.
+type Peer struct {
+	Instance  string `json:"instance"`
+	PID       int    `json:"pid"`
+	Project   string `json:"project"`
+	Workspace string `json:"workspace"`
+	Message   string `json:"message"` // exact, as it came
 }
 
 // Goal is an objective that the session works on over several turns.
@@ -244,4 +255,7 @@ type Input struct {
 	// (Note), and what the person should know of that (Info, Warning). The program
 	// sets them.
 	Before []Event `json:"-"`
+	// Peer is set when another instance sent this. Text is then what the model gets of
+	// it, and no person's word. It never comes over a wire.
+	Peer *Peer `json:"-"`
 }

@@ -140,6 +140,7 @@ func (s *Session) goalTurn(ctx context.Context, input string) (event.End, error)
 		cfg.MaxTokens = max(1, g.Limit-g.Used)
 	}
 	turn.Input = s.expand(ctx, event.Input{Text: input})
+	s.adjust(event.Input{Text: s.Goal().Objective}, &cfg)
 	end := agent.Run(ctx, cfg, turn)
 	s.afterTurn(end)
 	s.setGoal(func(g *event.Goal) { g.Used += end.FreshTokens })

@@ -39,7 +39,10 @@ type Config struct {
 	Origin approval.Origin
 	// Turn returns what the next turn runs with. The session sets Emit and Gate.
 	Turn func() (system string, cfg agent.Config)
-	Now  func() time.Time
+	// Adjust changes what one turn runs with, by the input that it starts with: for a
+	// goal the objective. Nil: nothing.
+	Adjust func(in event.Input, cfg *agent.Config)
+	Now    func() time.Time
 	// PauseAfterTurn pauses the queue after every turn.
 	PauseAfterTurn bool
 	Goals          GoalConfig
@@ -211,6 +214,10 @@ func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 	defer done()
 	cfg, turn := s.prepare(ctx)
 	turn.Input = s.expand(ctx, in)
+	if in.Peer != nil {
+		turn.Origin = approval.OriginPeer
+	}
+	s.adjust(in, &cfg)
 	return agent.Run(ctx, cfg, turn), nil
 }
 
@@ -230,8 +237,15 @@ func (s *Session) afterTurn(end event.End) {
 	s.skipped = false
 }
 
+func (s *Session) adjust(in event.Input, cfg *agent.Config) {
+	if s.cfg.Adjust != nil {
+		s.cfg.Adjust(in, cfg)
+	}
+}
+
+// expand leaves what another instance sent as it is: it mentions nothing here.
 func (s *Session) expand(ctx context.Context, in event.Input) event.Input {
-	if s.cfg.Expand == nil {
+	if s.cfg.Expand == nil || in.Peer != nil {
 		return in
 	}
 	return s.cfg.Expand(ctx, in)
