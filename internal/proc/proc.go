@@ -49,6 +49,9 @@ type Spec struct {
 	// goroutine. Runes are not cut in two. A flood is shown in part, with a line
 	// that says so. It is not called after Run returned, and Run waits for it.
 	OnOutput func([]byte)
+	// OnStart is told who the child is before anything else is done with it, e.g. to
+	// keep a record for EndOrphan. It must return soon.
+	OnStart func(Ident)
 	// Timeout ends the child; 0 is none.
 	Timeout time.Duration
 	// Grace is the time between the interrupt and the kill; 0 is DefaultGrace.

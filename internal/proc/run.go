@@ -148,6 +148,9 @@ func (r *run) start(path string, p *plumbing, sys *syscall.SysProcAttr) error {
 	r.proc, r.watch = child, watch
 	self, _ := lookup(child.Pid) // a zombie has an entry too
 	r.fam = &family{marker: marker, child: ident{pid: child.Pid, start: self.start}, self: os.Getpid()}
+	if r.spec.OnStart != nil {
+		r.spec.OnStart(Ident{PID: child.Pid, Start: self.start, Marker: marker})
+	}
 	r.live = newLive(r.out, r.spec.OnOutput)
 	for _, s := range r.streams {
 		s.start()
@@ -256,6 +259,9 @@ func (r *run) end() []process {
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	stop := time.Now().Add(grace)
+	// Whoever clears the environment and changes the session is known by its parent
+	// alone, and only as long as that lives.
+	r.fam.find()
 	_ = unix.Kill(-r.fam.child.pid, r.interrupt)
 	select {
 	case <-r.exited:
