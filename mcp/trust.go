@@ -1,0 +1,280 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"zcoder/internal/approval"
+	"zcoder/internal/diff"
+	"zcoder/internal/secret"
+	"zcoder/internal/termtext"
+)
+
+// Review is what a person has to see before servers of a project may run.
+type Review struct {
+	// Text shows the whole content, and a diff when it is not what was approved
+	// before. It is foreign text.
+	Text string
+	// Names are the servers that approving lets run. None: nothing needs approval.
+	Names []string
+
+	data     []byte
+	programs map[string]Program
+}
+
+// Review shows a server of the project's file, or all of them for an empty name. It
+// starts nothing.
+func (h *Hub) Review(name string) (Review, error) {
+	reg := h.at.read()
+	if reg.project.problem != "" {
+		return Review{}, errors.New(reg.project.problem)
+	}
+	if len(reg.problems) > 0 {
+		return Review{}, errors.New(strings.Join(reg.problems, "; "))
+	}
+	rv := Review{data: reg.project.data, programs: map[string]Program{}}
+	var b strings.Builder
+	for _, e := range reg.entries {
+		if e.Scope != Project {
+			continue
+		}
+		asked := e.Standing == Untrusted || e.Standing == Changed
+		if asked && (name == "" || name == e.Name) {
+			rv.Names = append(rv.Names, e.Name)
+			h.at.resolve(&e)
+			rv.programs[e.Name] = e.Program
+		}
+		e.show(&b, slices.Contains(rv.Names, e.Name))
+	}
+	pin := reg.pins.project(h.o.Root)
+	if pin != nil && pin.Digest != contentDigest(rv.data) {
+		mask := secret.New(nil)
+		b.WriteString("\nWhat changed since it was approved:\n")
+		b.WriteString(diff.Unified("approved/"+ProjectFile, "now/"+ProjectFile, []byte(mask.Mask(pin.Content)), []byte(mask.Mask(string(rv.data))), diff.Options{}))
+	}
+	rv.Text = b.String()
+	return rv, nil
+}
+
+// show writes an entry for a person, in full. Values that look like secrets are not
+// repeated.
+func (e Entry) show(b *strings.Builder, asked bool) {
+	mark := ""
+	if asked {
+		mark = "  ← to be approved"
+	}
+	fmt.Fprintf(b, "server %s (%s, %s)%s\n", e.Name, e.Kind, e.Standing, mark)
+	if e.Why != "" {
+		fmt.Fprintf(b, "  note     %s\n", e.Why)
+	}
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "  %-8s %s\n", name, text)
+		}
+	}
+	row("command", e.Command)
+	for _, a := range e.Args {
+		row("arg", quoted(a))
+	}
+	if p := e.Program; p.Path != "" {
+		row("runs", p.Path)
+		if p.Real != p.Path {
+			row("", "which is "+p.Real)
+		}
+		for _, f := range sortedKeys(p.Files) {
+			row("pins", f+" (a file of the workspace)")
+		}
+	}
+	row("cwd", e.Cwd)
+	row("url", e.URL)
+	for _, k := range sortedKeys(e.Env) {
+		row("env", k+"="+discreet(k, e.Env[k]))
+	}
+	for _, k := range sortedKeys(e.Headers) {
+		row("header", k+": "+discreet(k, e.Headers[k]))
+	}
+	for _, v := range e.Variables {
+		row("uses", fmt.Sprintf("your variable %s (in its %s)", v.Name, v.Where))
+	}
+	row("off", strings.Join(e.Disabled, ", "))
+	row("ignored", strings.Join(e.Unknown, ", "))
+}
+
+// discreet hides a literal secret.
+func discreet(name, value string) string {
+	if !strings.Contains(value, "${") && value != "" && (secret.Named(name) || strings.EqualFold(name, "authorization")) {
+		return fmt.Sprintf("(a literal value of %d characters)", len(value))
+	}
+	return secret.New(nil).Mask(value)
+}
+
+// Approve lets the servers of a review run. It refuses when the file is not what was
+// shown.
+func (h *Hub) Approve(rv Review) error {
+	now := readFile(h.at.projectFile(), Project)
+	if now.problem != "" || !bytes.Equal(now.data, rv.data) {
+		return fmt.Errorf("%s changed while it was shown; look at it again", ProjectFile)
+	}
+	digest := contentDigest(rv.data)
+	err := h.at.store().change(func(p *pins) {
+		pin := p.project(h.o.Root)
+		if pin == nil || pin.Digest != digest {
+			pin = &projectPin{Digest: digest, Content: string(rv.data), Servers: map[string]Program{}}
+		}
+		for _, name := range rv.Names {
+			pin.Servers[name] = rv.programs[name]
+		}
+		p.setProject(h.o.Root, pin)
+	})
+	if err == nil {
+		h.Reload()
+	}
+	return err
+}
+
+// ToolReview is what a person has to see before a server's tools are offered.
+type ToolReview struct {
+	Server string
+	// Text lists the tools with their effects, and what changed. It is foreign text.
+	Text string
+	// Claims are tools that claim to be milder than their names say. They count as
+	// external unless a person confirms the claim.
+	Claims []string
+	// Same says that the tools are the pinned ones.
+	Same bool
+
+	key  string
+	live []Definition
+}
+
+// ReviewTools starts a server, if it does not run, and lists its tools. It waits for
+// the start.
+func (h *Hub) ReviewTools(ctx context.Context, name string) (ToolReview, error) {
+	l, err := h.linkOf(name)
+	if err != nil {
+		return ToolReview{}, err
+	}
+	c, err := l.await(ctx)
+	if err == nil {
+		err = l.current(ctx, c)
+	}
+	if err != nil {
+		return ToolReview{}, fmt.Errorf("MCP server %s: %w", name, err)
+	}
+	p, err := h.at.store().load()
+	if err != nil {
+		return ToolReview{}, err
+	}
+	pin := p.server(l.key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rv := ToolReview{Server: name, key: l.key, live: l.live, Same: driftOf(pin, l.live).empty()}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d tools", name, len(l.live))
+	if c.info != "" {
+		fmt.Fprintf(&b, " of %s", c.info)
+	}
+	b.WriteByte('\n')
+	for _, d := range l.live {
+		old, known := pin.tool(d.Name)
+		rv.show(&b, d, old, known)
+	}
+	for _, gone := range driftOf(pin, l.live).removed {
+		fmt.Fprintf(&b, "  gone: %s\n", gone)
+	}
+	rv.Text = b.String()
+	return rv, nil
+}
+
+// show writes one tool, as a diff when it is not what was pinned.
+func (rv *ToolReview) show(b *strings.Builder, d Definition, old toolPin, known bool) {
+	j := judge(d.Name, d.hints())
+	if known && sameDefinition(old.Definition, d) {
+		j = old.judge()
+	}
+	claim := ""
+	if j.Claim != approval.Unknown {
+		rv.Claims = append(rv.Claims, d.Name)
+		claim = fmt.Sprintf(" (claims %s, its name says otherwise)", EffectName(j.Claim))
+	}
+	fmt.Fprintf(b, "  %-9s %s%s\n", EffectName(j.Effect), d.Name, claim)
+	if known && !sameDefinition(old.Definition, d) {
+		b.WriteString(diff.Unified("pinned/"+d.Name, "now/"+d.Name, []byte(old.text()), []byte(d.text()), diff.Options{}))
+		return
+	}
+	if text := plain(d.Description, maxDescription); text != "" {
+		fmt.Fprintf(b, "            %s\n", strings.ReplaceAll(text, "\n", "\n            "))
+	}
+	for _, hidden := range termtext.HiddenIn(d.Description) {
+		fmt.Fprintf(b, "            hidden in it: %s ×%d\n", hidden.Name, hidden.Count)
+	}
+}
+
+// Confirm pins the tools that were shown. With claims the person also confirms what
+// tools claim against their names.
+func (h *Hub) Confirm(rv ToolReview, claims bool) error {
+	err := h.at.store().change(func(p *pins) {
+		old := p.server(rv.key)
+		pin := &serverPin{Tools: pinsOf(rv.live, func(d Definition) string { return accepted(old, d, claims) })}
+		if old != nil {
+			pin.NoProbe, pin.Prompts = old.NoProbe, old.Prompts
+		}
+		p.setServer(rv.key, pin)
+	})
+	if err == nil {
+		h.Reload()
+	}
+	return err
+}
+
+// accepted is the claim that holds for a tool: one that is confirmed now, or was for
+// this very definition.
+func accepted(old *serverPin, d Definition, claims bool) string {
+	if was, ok := old.tool(d.Name); ok && was.Accepted != "" && sameDefinition(was.Definition, d) {
+		return was.Accepted
+	}
+	if j := judge(d.Name, d.hints()); claims && j.Claim != approval.Unknown {
+		return j.Claim.String()
+	}
+	return ""
+}
+
+// Untrust takes back what was trusted of a server, or with an empty name of the whole
+// project: its approval and the pins of its tools.
+func (h *Hub) Untrust(name string) error {
+	found := false
+	err := h.at.store().change(func(p *pins) {
+		pin := p.project(h.o.Root)
+		drop := func(scope Scope, server string) {
+			key := pinKey(scope, h.o.Root, server)
+			found = found || p.server(key) != nil
+			p.setServer(key, nil)
+		}
+		if pin != nil {
+			for _, server := range sortedKeys(pin.Servers) {
+				if name == "" || name == server {
+					found = true
+					delete(pin.Servers, server)
+					drop(Project, server)
+				}
+			}
+			if len(pin.Servers) == 0 {
+				p.setProject(h.o.Root, nil)
+			}
+		}
+		if name != "" {
+			drop(User, name)
+		}
+	})
+	if err == nil && !found {
+		return errors.New("nothing of it was trusted")
+	}
+	if err == nil {
+		h.Reload()
+	}
+	return err
+}
