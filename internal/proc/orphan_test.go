@@ -5,10 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// started runs a script that writes a pid to a file and goes on, and returns who it is,
+// started runs a script that writes a pid to FIFO and goes on, and returns who it is,
 // the pid, and what ends it.
 func started(t *testing.T, script string) (Ident, int, func() Outcome) {
 	t.Helper()
@@ -17,7 +18,7 @@ func started(t *testing.T, script string) (Ident, int, func() Outcome) {
 		t.Skipf("mkfifo: %v %s", err, out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := sh(script + "\necho $! >" + fifo + "\nwait")
+	s := sh(strings.ReplaceAll(script, "FIFO", fifo) + "\nwait")
 	who := make(chan Ident, 1)
 	s.OnStart = func(id Ident) { who <- id }
 	ended := make(chan Outcome, 1)
@@ -43,7 +44,7 @@ func started(t *testing.T, script string) (Ident, int, func() Outcome) {
 }
 
 func TestCancelFindsWhatClearedItsEnvironment(t *testing.T) {
-	_, pid, stop := started(t, "setsid env -i /bin/sleep 3117 &")
+	_, pid, stop := started(t, "setsid env -i /bin/sh -c 'echo $$ >FIFO; exec sleep 3117' </dev/null >/dev/null 2>&1 &")
 	if o := stop(); !o.Cancelled {
 		t.Errorf("outcome %+v", o)
 	}
@@ -53,7 +54,7 @@ func TestCancelFindsWhatClearedItsEnvironment(t *testing.T) {
 }
 
 func TestEndOrphan(t *testing.T) {
-	id, pid, stop := started(t, "setsid sleep 3118 &")
+	id, pid, stop := started(t, "setsid sh -c 'echo $$ >FIFO; exec sleep 3118' &")
 	if !id.Running() || !Self().Running() {
 		t.Fatalf("%+v or %+v does not run", id, Self())
 	}
