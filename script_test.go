@@ -115,11 +115,11 @@ func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
 }
 
-// chats are the chat requests, warming ones included.
+// chats are the chat requests of either API, warming ones included.
 func chats(server *scripted.Server) []scripted.Recorded {
 	var list []scripted.Recorded
 	for _, r := range server.Requests() {
-		if r.Path == "/api/chat" {
+		if r.Path == "/api/chat" || r.Path == "/v1/chat/completions" {
 			list = append(list, r)
 		}
 	}
