@@ -165,13 +165,13 @@ func (a *approval) allow(r rune, at time.Time, alone bool) decision {
 		a.hint = "several keys at once are no answer"
 	case !fits(a.cols, a.rows):
 		a.hint = "make the window larger to read it first"
-	case r == 'a' && !a.q.Grantable:
+	case r == 'a' && !a.q.Grantable && !aMeansOnce(a.q):
 		a.hint = "only this one can be allowed: press " + a.choices()
 	case !a.seen:
 		a.scrollTo(len(a.body))
 		a.from = at.Add(resettle)
 		a.hint = "the end: press again to allow"
-	case r == 'a':
+	case r == 'a' && a.q.Grantable:
 		return allowConversation
 	default:
 		return allowOnce
@@ -179,8 +179,14 @@ func (a *approval) allow(r rune, at time.Time, alone bool) decision {
 	return undecided
 }
 
+// aMeansOnce reports whether `a` allows no more than `y`: a command of a turn that
+// another instance started asks each time.
+func aMeansOnce(q event.Question) bool {
+	return !q.Grantable && q.Origin == "peer" && q.Effect == "exec"
+}
+
 func (a *approval) choices() string {
-	if a.q.Grantable {
+	if a.q.Grantable || aMeansOnce(a.q) {
 		return "y, a or n"
 	}
 	return "y or n"
@@ -207,6 +213,9 @@ func (a *approval) frame() []string {
 	keys := "y once · n deny"
 	if a.q.Grantable {
 		keys = "y once · a this conversation · n deny"
+	}
+	if aMeansOnce(a.q) {
+		keys = "y once · a once too · n deny"
 	}
 	return append(frame, a.st.dim(termtext.Cut(where, a.cols-1)), a.st.bold(termtext.Cut(keys, a.cols-1)))
 }
@@ -330,6 +339,14 @@ func (b *requestBody) note(text string) {
 		}
 		b.row(lead + part)
 	}
+}
+
+// typedFor reads an answer to a question, see typedAnswer.
+func typedFor(q event.Question, line string) (decision, string) {
+	if aMeansOnce(q) && strings.EqualFold(strings.TrimSpace(line), "a") {
+		return allowOnce, ""
+	}
+	return typedAnswer(line, q.Grantable)
 }
 
 // typedAnswer reads an answer that was typed as a line, on terminals without keys.

@@ -189,13 +189,13 @@ func (c *console) dumbApproval(q event.Question) {
 	}
 	a := &asking{prompt: prompt, callID: q.CallID, from: c.o.Now().Add(settleTime)}
 	a.check = func(line string) string {
-		_, complaint := typedAnswer(line, q.Grantable)
+		_, complaint := typedFor(q, line)
 		return complaint
 	}
 	a.done = func(line string, ok bool) {
 		d := denyNow
 		if ok {
-			d, _ = typedAnswer(line, q.Grantable)
+			d, _ = typedFor(q, line)
 		}
 		c.decided(q, d)
 	}

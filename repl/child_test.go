@@ -52,7 +52,12 @@ func childMain() int {
 		t.Interrupt = interrupts
 	}
 	conv := newFake()
+	relay := newChildRelay()
 	err := Run(ctx, Options{
+		Incoming:     relay.next,
+		Arrived:      relay.arrived,
+		Backlog:      relay.backlog,
+		Bell:         relay.arrived != nil,
 		Conversation: conv,
 		Terminal:     t,
 		Banner:       "a test",
@@ -231,7 +236,11 @@ func (f *fake) Prompt(ctx context.Context, in event.Input) (event.Reason, error)
 	f.turns++
 	f.mu.Unlock()
 	f.emit(event.Event{Kind: event.TurnStart})
-	f.emit(event.Event{Kind: event.User, Text: in.Text})
+	if in.Peer != nil {
+		f.emit(event.Event{Kind: event.Relayed, Peer: in.Peer})
+	} else {
+		f.emit(event.Event{Kind: event.User, Text: in.Text})
+	}
 	began := time.Now()
 	f.act(ctx, in.Text)
 	end := event.End{Reason: event.Complete, Took: time.Since(began), OutputTokens: 12, PromptTokens: 5000, Window: 16384}

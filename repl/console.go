@@ -58,6 +58,7 @@ type console struct {
 	cancelTurn context.CancelFunc
 	stopping   bool
 	queued     bool // the draft is sent when the turn ends
+	relayed    bool // the last turn came from elsewhere
 	submits    []string
 
 	running *runningCommand
@@ -240,6 +241,8 @@ func (c *console) loop() {
 			c.resized()
 		case <-c.t.Interrupt:
 			c.interrupted()
+		case <-c.o.Arrived:
+			c.ring()
 		case <-c.ctx.Done():
 			c.leave(context.Cause(c.ctx))
 		}
@@ -349,6 +352,11 @@ func (c *console) statusText(promptShows bool) string {
 		return ""
 	}
 	status := c.tr.status(now) + " · Esc/Ctrl-C stops"
+	if c.o.Backlog != nil {
+		if backlog := c.o.Backlog(); backlog != "" {
+			status += " · " + backlog
+		}
+	}
 	if c.queued {
 		status += " · the draft is sent at the end of the turn"
 	}
@@ -492,6 +500,11 @@ func (c *console) turnEnded() {
 	if c.asking != nil {
 		c.settled(c.asking.callID)
 	}
+	c.ring()
+}
+
+// ring tells a person who looks elsewhere.
+func (c *console) ring() {
 	if c.o.Bell {
 		c.bell()
 	}
@@ -505,31 +518,38 @@ func (c *console) bell() {
 
 // send starts a turn. The text is on the screen already.
 func (c *console) send(text string) {
-	c.prompting, c.awaitEnd, c.started, c.stopping = true, true, false, false
+	c.relayed = false
 	c.tr.expect(text)
+	c.startTurn(event.Input{Text: text})
+}
+
+// startTurn starts a turn with what a person sent, or with what came from elsewhere.
+func (c *console) startTurn(in event.Input) {
+	c.prompting, c.awaitEnd, c.started, c.stopping = true, true, false, false
 	c.tr.setPhase("starting", "")
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.cancelTurn = cancel
 	conv := c.conv
 	c.spawn(func() {
 		defer cancel()
-		_, err := conv.Prompt(ctx, event.Input{Text: text})
-		c.post(func() { c.promptDone(text, err) })
+		_, err := conv.Prompt(ctx, in)
+		c.post(func() { c.promptDone(in, err) })
 	})
 }
 
-// promptDone ends what send started. A message that was not taken comes back.
-func (c *console) promptDone(text string, err error) {
+// promptDone ends what startTurn started. A message of the person that was not taken
+// comes back.
+func (c *console) promptDone(in event.Input, err error) {
 	c.prompting, c.cancelTurn = false, nil
 	if err == nil {
 		return
 	}
 	c.awaitEnd, c.queued = false, false
 	c.tr.failure(err.Error(), hintOf(err))
-	if !c.started {
-		c.tr.isMine(text)
+	if !c.started && in.Peer == nil {
+		c.tr.isMine(in.Text)
 		if c.ed.empty() && c.asking == nil && !c.t.Dumb {
-			c.ed.setText(text)
+			c.ed.setText(in.Text)
 		}
 	}
 }
@@ -563,30 +583,56 @@ func (c *console) stop(skip bool) {
 	c.spawn(stop)
 }
 
-// nextInput enters what waits for the end of a turn or command.
+// nextInput starts what waits for the end of a turn or command: what came from
+// elsewhere and what the person entered, in turns when there is both.
 func (c *console) nextInput() {
 	if c.left || c.busy() || c.dialog != nil || c.asking != nil || c.search != nil {
 		return
 	}
+	if !c.relayed && c.nextIncoming() || c.nextEntered() {
+		return
+	}
+	if c.relayed {
+		c.nextIncoming()
+	}
+}
+
+func (c *console) nextIncoming() bool {
+	if c.o.Incoming == nil {
+		return false
+	}
+	in, ok := c.o.Incoming()
+	if ok {
+		c.relayed = true
+		c.startTurn(in)
+	}
+	return ok
+}
+
+func (c *console) nextEntered() bool {
 	if len(c.submits) > 0 {
 		text := c.submits[0]
 		c.submits = c.submits[1:]
 		c.entered(text)
-		return
+		return true
 	}
 	if c.o.Waiting != nil {
 		if text, ok := c.o.Waiting(); ok {
 			c.entered(text)
-			return
+			return true
 		}
 	}
-	if c.queued {
-		c.queued = false
-		if text := c.ed.text(); strings.TrimSpace(text) != "" {
-			c.ed.take()
-			c.entered(text)
-		}
+	if !c.queued {
+		return false
 	}
+	c.queued = false
+	text := c.ed.text()
+	if strings.TrimSpace(text) == "" {
+		return false
+	}
+	c.ed.take()
+	c.entered(text)
+	return true
 }
 
 // signal handles what changed the terminal under us.

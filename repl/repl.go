@@ -65,6 +65,15 @@ type Options struct {
 	// Waiting returns input that waited for the end of what ran, once each, as if it
 	// were typed now. It is asked whenever nothing runs and must not block. Nil: none.
 	Waiting func() (text string, ok bool)
+	// Incoming returns work that comes from elsewhere and starts now. It is asked when
+	// nothing runs, before what the person entered meanwhile, and the draft stays; after
+	// one such turn what the person entered goes first. It must not block. Nil: none.
+	Incoming func() (in event.Input, ok bool)
+	// Arrived has a value when Incoming may have more; with Bell it rings.
+	Arrived <-chan struct{}
+	// Backlog says in a few words how much of that waits, "" for nothing. It is asked
+	// often and must not block. Nil: nothing.
+	Backlog func() string
 	// Skip stops the turn for Esc, going on with what is queued; nil cancels.
 	Skip func()
 	// Banner is shown first.

@@ -72,6 +72,8 @@ func (t *transcript) show(e event.Event) {
 		t.setPhase("starting", "")
 	case event.User:
 		t.user(e.Text)
+	case event.Relayed:
+		t.relayed(e.Peer)
 	case event.Shell:
 		t.shell(e.Text)
 	case event.Progress:
@@ -161,6 +163,20 @@ func (t *transcript) message(prompt, text string) {
 	prompt = termtext.Line(prompt)
 	indent := strings.Repeat(" ", min(termtext.Width(prompt), 8))
 	t.scr.print(t.st.cyan(prompt) + strings.Join(lines, "\n"+indent) + "\n")
+}
+
+// relayed shows a message of another instance, which nobody typed here.
+func (t *transcript) relayed(p *event.Peer) {
+	if p == nil {
+		return
+	}
+	t.begin(nowhere)
+	t.begin(sectionUser)
+	from := fmt.Sprintf("from another zcoder: %s · pid %d · %s", termtext.Line(p.Project), p.PID, termtext.Line(p.Workspace))
+	t.scr.print(t.st.yellow("⇄ ") + t.st.bold(termtext.Cut(from, maxCells)) + "\n")
+	for _, line := range bounded(termtext.MarkBlanks(termtext.Safe(p.Message)), t.st) {
+		t.scr.print(t.st.dim("  │ ") + line + "\n")
+	}
 }
 
 // bounded returns the lines of safe text, head and tail when there are many.
