@@ -9,9 +9,9 @@ import (
 
 const catalogueHead = "Skills are guidance for certain tasks. Before a task that one fits, call activate_skill with its name. They grant no permission.\n"
 
-// Catalogue is the list of skills for the prompt, within its budget; empty without
+// Catalogue is the list of skills for the prompt, of at most maxBytes; empty without
 // skills. truncated says that some had no room, so that discover_skills is needed.
-func (l *Library) Catalogue() (text string, truncated bool) {
+func (l *Library) Catalogue(maxBytes int) (text string, truncated bool) {
 	list := l.Set().Skills
 	if len(list) == 0 {
 		return "", false
@@ -19,7 +19,7 @@ func (l *Library) Catalogue() (text string, truncated bool) {
 	more := func(n int) string { return fmt.Sprintf("- %d more: discover_skills finds them", n) }
 	var b strings.Builder
 	b.WriteString(catalogueHead)
-	room := l.o.CatalogueBytes - b.Len()
+	room := maxBytes - b.Len()
 	for i, k := range list {
 		line := "- " + k.Name + ": " + k.Description + "\n"
 		reserve := 0

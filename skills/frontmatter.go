@@ -15,10 +15,11 @@ const maxFront = 16 << 10
 
 // front is what the head of a SKILL.md says.
 type front struct {
-	name, description string
-	body              string
-	bodyLine          int // number of the body's first line
-	notes             []note
+	name, description         string
+	nameLine, descriptionLine int // 1 when there is none
+	body                      string
+	bodyLine                  int // number of the body's first line
+	notes                     []note
 }
 
 // note is a remark on a line.
@@ -58,7 +59,7 @@ func readFront(text string) (front, error) {
 	if len(head) > maxFront {
 		return front{}, fmt.Errorf("the frontmatter of its %s has %d bytes, at most %d are read", skillFile, len(head), maxFront)
 	}
-	f := front{body: strings.Join(lines[end+1:], ""), bodyLine: end + 2}
+	f := front{nameLine: 1, descriptionLine: 1, body: strings.Join(lines[end+1:], ""), bodyLine: end + 2}
 	f.read(head, start+1)
 	return f, nil
 }
@@ -119,9 +120,9 @@ func (f *front) set(key, value string, line int) {
 	why, known := knownKeys[key]
 	switch {
 	case key == "name":
-		f.name = strings.TrimSpace(value)
+		f.name, f.nameLine = strings.TrimSpace(value), line
 	case key == "description":
-		f.description = strings.TrimSpace(value)
+		f.description, f.descriptionLine = strings.TrimSpace(value), line
 	case !known:
 		f.notes = append(f.notes, note{line, fmt.Sprintf("the key %q has no effect", key)})
 	case why != "":

@@ -141,17 +141,17 @@ func (l *linter) manifest(dir string) {
 	base := path.Base(path.Join(l.w.Root(), dir))
 	switch err := checkName(f.name); {
 	case f.name == "":
-		l.add(name, 1, true, "the frontmatter has no name")
+		l.add(name, f.nameLine, true, "the frontmatter has no name")
 	case err != nil:
-		l.add(name, 1, true, "%v", err)
+		l.add(name, f.nameLine, true, "%v", err)
 	case f.name != base:
-		l.add(name, 1, true, "the name %q is not that of the directory, %q", f.name, base)
+		l.add(name, f.nameLine, true, "the name %q is not that of the directory, %q", f.name, base)
 	}
 	switch n := utf8.RuneCountInString(f.description); {
 	case n == 0:
-		l.add(name, 1, true, "the frontmatter has no description")
+		l.add(name, f.descriptionLine, true, "the frontmatter has no description")
 	case n > maxDescription:
-		l.add(name, 1, true, "the description has %d characters, at most %d are shown", n, maxDescription)
+		l.add(name, f.descriptionLine, true, "the description has %d characters, at most %d are shown", n, maxDescription)
 	}
 	if n := strings.Count(f.body, "\n"); n > longBody {
 		l.add(name, f.bodyLine, false, "the text has %d lines; more than %d crowd a context, so move parts into files of their own", n, longBody)

@@ -10,6 +10,8 @@ package skills
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -43,13 +45,12 @@ type Root struct {
 
 // Options say where skills are found and bound them. Zero bounds allow nothing.
 type Options struct {
-	Roots          []Root // of two skills of one name that of the later root counts
-	MaxSkills      int    // skills that count
-	MaxActive      int    // skills active in one conversation
-	MaxBytes       int    // of one SKILL.md
-	ActiveBytes    int    // of all that are active
-	CatalogueBytes int    // of the list in the prompt
-	MaxOutput      int    // of one tool result
+	Roots       []Root // of two skills of one name that of the later root counts
+	MaxSkills   int    // skills that count
+	MaxActive   int    // skills active in one conversation
+	MaxBytes    int    // of one SKILL.md
+	ActiveBytes int    // of all that are active
+	MaxOutput   int    // characters of one tool result
 }
 
 // Skill is one skill that counts.
@@ -59,6 +60,7 @@ type Skill struct {
 	Of          string // whose it is: the root's Of
 	Dir         string // absolute, as found below its root
 	Size        int    // bytes of SKILL.md
+	Sum         string // SHA-256 of SKILL.md, in hexadecimal
 	// Notes are what a person should know: hidden text, a frontmatter that had to be
 	// guessed, keys that have no effect.
 	Notes []string
@@ -216,7 +218,8 @@ func load(w *workspace.Workspace, root Root, dir string, o Options) (Skill, stri
 	if err != nil {
 		return Skill{}, "", err
 	}
-	k := Skill{Name: f.name, Of: root.Of, Dir: dir, Size: len(content), root: root}
+	sum := sha256.Sum256(content)
+	k := Skill{Name: f.name, Of: root.Of, Dir: dir, Size: len(content), Sum: hex.EncodeToString(sum[:]), root: root}
 	for _, n := range f.notes {
 		k.Notes = append(k.Notes, n.text)
 	}

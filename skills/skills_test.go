@@ -67,7 +67,7 @@ func (p place) options() Options {
 			{Dir: filepath.Join(p.home, ".agents/skills"), Within: p.home, Of: "user"},
 			{Dir: filepath.Join(p.project, ".agents/skills"), Within: p.project, Of: "project"},
 		},
-		MaxSkills: 128, MaxActive: 8, MaxBytes: 32768, ActiveBytes: 65536, CatalogueBytes: 32768, MaxOutput: 32768,
+		MaxSkills: 128, MaxActive: 8, MaxBytes: 32768, ActiveBytes: 65536, MaxOutput: 32768,
 	}
 }
 
@@ -262,32 +262,30 @@ func TestFrontmatter(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	p := newPlace(t)
 	o := p.options()
-	if text, truncated := Open(o).Catalogue(); text != "" || truncated {
+	if text, truncated := Open(o).Catalogue(32768); text != "" || truncated {
 		t.Errorf("without skills: %q", text)
 	}
-	if list := Open(o).Tools(nil); list != nil {
+	if list := Open(o).Tools(32768, nil); list != nil {
 		t.Errorf("without skills there are tools: %v", list)
 	}
 	p.write(p.own("one")+"/SKILL.md", manifest("one", "\"First\\nline \\u202e\"", ""))
 	p.write(p.own("two")+"/SKILL.md", manifest("two", strings.Repeat("long ", 50), ""))
 	p.write(p.own("three")+"/SKILL.md", manifest("three", "Third", ""))
 	l := Open(o)
-	text, truncated := l.Catalogue()
+	text, truncated := l.Catalogue(32768)
 	want := catalogueHead + "- one: First line <U+202E>\n- three: Third\n- two: " + strings.TrimSpace(strings.Repeat("long ", 50))
 	if text != want || truncated {
 		t.Errorf("got %q (%v), want %q", text, truncated, want)
 	}
-	if got := toolNames(l); !slices.Equal(got, []string{"activate_skill", "read_skill_resource"}) {
+	if got := toolNames(l, 32768); !slices.Equal(got, []string{"activate_skill", "read_skill_resource"}) {
 		t.Errorf("tools %q", got)
 	}
-	o.CatalogueBytes = 250
-	l = Open(o)
-	text, truncated = l.Catalogue()
+	text, truncated = l.Catalogue(250)
 	want = catalogueHead + "- one: First line <U+202E>\n- three: Third\n- 1 more: discover_skills finds them"
 	if text != want || !truncated || len(text) > 250 {
 		t.Errorf("got %q (%v), want %q", text, truncated, want)
 	}
-	if got := toolNames(l); !slices.Equal(got, []string{"activate_skill", "read_skill_resource", "discover_skills"}) {
+	if got := toolNames(l, 250); !slices.Equal(got, []string{"activate_skill", "read_skill_resource", "discover_skills"}) {
 		t.Errorf("tools %q", got)
 	}
 	if got := run(t, l, nil, "discover_skills", args{"query": "third FIRST"}); got.Text != "one: First line <U+202E>\nthree: Third\n" {
@@ -313,9 +311,9 @@ type noRecord struct{}
 
 func (noRecord) Record(approval.Record) error { return nil }
 
-func toolNames(l *Library) []string {
+func toolNames(l *Library, max int) []string {
 	var list []string
-	for _, t := range l.Tools(nil) {
+	for _, t := range l.Tools(max, nil) {
 		list = append(list, t.Spec().Name)
 	}
 	return list
@@ -324,7 +322,7 @@ func toolNames(l *Library) []string {
 // run calls a tool as the loop does; an error of Plan is a failed result.
 func run(t *testing.T, l *Library, history []chat.Message, name string, a args) tools.Result {
 	t.Helper()
-	for _, tool := range l.Tools(func() []Active { return ActiveIn(history) }) {
+	for _, tool := range l.Tools(300, func() []Active { return ActiveIn(history) }) {
 		if tool.Spec().Name != name {
 			continue
 		}
@@ -532,7 +530,7 @@ func TestAResourceThatIsSwappedIsNotRead(t *testing.T) {
 	p.write(dir+"/b", "b")
 	l := Open(p.options())
 	history := []chat.Message{result(run(t, l, nil, "activate_skill", args{"name": "pdf"}).Text)}
-	tool := l.Tools(func() []Active { return ActiveIn(history) })[1]
+	tool := l.Tools(32768, func() []Active { return ActiveIn(history) })[1]
 	action, err := tool.Plan(context.Background(), tools.Call{ID: "c", Args: tools.NewArgs(args{"name": "pdf", "path": "a"})})
 	if err != nil {
 		t.Fatal(err)

@@ -21,15 +21,15 @@ const (
 )
 
 // Tools returns what a model needs to use the skills: nothing when there are none, and
-// discover_skills only when the catalogue does not hold them all. active returns the
-// skills of the conversation in which a call is made; it may be called from several
-// goroutines.
-func (l *Library) Tools(active func() []Active) []tools.Tool {
+// discover_skills only when a catalogue of maxBytes does not hold them all. active
+// returns the skills of the conversation in which a call is made; it may be called
+// from several goroutines.
+func (l *Library) Tools(maxBytes int, active func() []Active) []tools.Tool {
 	if len(l.Set().Skills) == 0 {
 		return nil
 	}
 	list := []tools.Tool{activator{l, active}, resources{l, active}}
-	if _, truncated := l.Catalogue(); truncated {
+	if _, truncated := l.Catalogue(maxBytes); truncated {
 		list = append(list, discoverer{l})
 	}
 	return list

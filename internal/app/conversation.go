@@ -54,6 +54,7 @@ func (w *workbench) resume(id string, unattended bool) (*conversation, string, e
 }
 
 func (w *workbench) converse(id string, log *store.Log, past []event.Event, unattended bool) *conversation {
+	w.refresh()
 	gate := &approval.Gate{Policy: w.policy}
 	w.gate.Store(gate)
 	c := &conversation{gate: gate}
@@ -63,7 +64,8 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Gate:       gate,
 		Unattended: unattended,
 		Origin:     approval.OriginUser,
-		Turn:       w.turn,
+		Turn:       w.guided(c),
+		Expand:     w.expander(c),
 		EndTurn:    w.endTurn,
 		Now:        time.Now,
 		NewTurnID:  newCounter("t"),
@@ -72,6 +74,7 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Goals:          session.GoalConfig{Readers: w.readers, MaxRejections: w.v.Int("goal-max-rejections")},
 	}, past)
 	gate.Recorder = recorder{audit: w.audit, behind: c.Behind}
+	w.guide.conv.Store(c)
 	return c
 }
 

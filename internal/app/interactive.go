@@ -167,6 +167,7 @@ func (d *desk) banner() string {
 	} else {
 		lines = append(lines, "/help lists the commands, Ctrl-D leaves")
 	}
+	lines = append(lines, w.guideLine()...)
 	return strings.Join(append(lines, w.startNotices()...), "\n")
 }
 

@@ -19,15 +19,16 @@ import (
 // brain is the model in use: which one, on which server, with which window. Its
 // methods may be called from several goroutines.
 type brain struct {
-	explicit   int    // --context-window, 0 for auto
-	think      string // on, off, low, medium, high
-	asked      bool   // think was set by the person
-	keepAlive  string
-	memory     string          // file that remembers windows by host and model
+	explicit  int    // --context-window, 0 for auto
+	think     string // on, off, low, medium, high
+	asked     bool   // think was set by the person
+	keepAlive string
+	memory    string // file that remembers windows by host and model
+
+	mu         sync.Mutex
 	lite       *tools.Registry // the small set of tools, and the prompt that fits it
 	liteSystem string
 
-	mu     sync.Mutex
 	client modelServer
 	model  string
 	facts  map[string]chat.ModelFacts
@@ -103,10 +104,23 @@ func (b *brain) find(ctx context.Context) (agent.Setup, error) {
 	}
 	setup.Notice = choice.Notice
 	if choice.Tokens > 0 && choice.Tokens < sizing.LiteBelow {
-		setup.Tools, setup.System = b.lite, b.liteSystem
+		setup.Tools, setup.System = b.small()
 		setup.Notice = strings.TrimPrefix(setup.Notice+"; ", "; ") + fmt.Sprintf("with a window of %d tokens the small set of tools is used", choice.Tokens)
 	}
 	return setup, nil
+}
+
+// setSmall sets what is used with a small window.
+func (b *brain) setSmall(lite *tools.Registry, system string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lite, b.liteSystem = lite, system
+}
+
+func (b *brain) small() (*tools.Registry, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lite, b.liteSystem
 }
 
 // known asks the server for the facts about the model, once.

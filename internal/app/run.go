@@ -33,6 +33,9 @@ func run(ctx context.Context, p Process) (int, error) {
 		_, err := fmt.Fprintln(p.Stdout, "zcoder "+versionText())
 		return statusOK, err
 	}
+	if v.Bool("print-instructions") || v.Bool("print-skills") {
+		return printGuidance(p, v)
+	}
 	return runMain(ctx, p, v)
 }
 
@@ -111,7 +114,7 @@ func joinPrompt(prompt, piped string) string {
 	case strings.TrimSpace(piped) == "":
 		return prompt
 	}
-	return prompt + "\n\nInput from stdin:\n" + piped
+	return prompt + pipedMark + piped
 }
 
 // readPipe reads stdin when it is a pipe or a file. Only a prompt that must come from

@@ -7,12 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"zcoder/internal/agent"
 	"zcoder/internal/approval"
 	"zcoder/internal/audit"
 	"zcoder/internal/config"
@@ -247,27 +244,7 @@ func (w *workbench) openModel() error {
 	}
 	b.asked = w.v.Source("think") != "default"
 	b.memory = windowMemory(w.home)
-	var err error
-	b.liteSystem = strings.NewReplacer(" or read_file_range", "", " or apply_patch", "").Replace(w.system)
-	b.lite, err = w.liteTools()
-	return err
-}
-
-// liteTools is the set for small windows.
-func (w *workbench) liteTools() (*tools.Registry, error) {
-	var list []tools.Tool
-	for _, name := range w.tools.Names() {
-		switch name {
-		case "read_file_range", "apply_patch":
-			continue
-		}
-		t, err := w.tools.Lookup(name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, t)
-	}
-	return tools.NewRegistry(list...)
+	return w.assembleLite()
 }
 
 // dial points the brain at a server and a model.
@@ -289,6 +266,7 @@ func (w *workbench) recordSwitch(id string) {
 // conversationFor is the one that the flags ask for: a new one, the newest, or one
 // by its id.
 func (w *workbench) conversationFor(ctx context.Context, unattended bool) (*conversation, error) {
+	w.noteGuidance()
 	id := w.v.String("resume")
 	if w.v.Bool("continue") {
 		list, err := w.store.List(w.ws.Root(), w.profile.Name)
