@@ -30,14 +30,14 @@ type desk struct {
 
 // interactive talks to the person until they leave.
 func (w *workbench) interactive(ctx context.Context, first string) (int, error) {
-	ctx, stop, caught := catchHangups(ctx)
+	t := w.terminal()
+	ctx, stop, caught := catchHangups(ctx, !t.Dumb)
 	defer stop()
 	c, err := w.conversationFor(ctx, false)
 	if err != nil {
 		return statusUsage, err
 	}
 	d := &desk{w: w, ctx: ctx, conv: c}
-	t := w.terminal()
 	err = w.ensureModel(ctx, d.chooseAtStart(t))
 	if missing(err) {
 		err = d.offerPull(ctx, t, err)
@@ -80,11 +80,15 @@ func (w *workbench) leave(d *desk, signalled int) int {
 	return statusOK
 }
 
-// catchHangups ends the context on TERM and HUP. Ctrl-C is a key in the REPL.
-func catchHangups(ctx context.Context) (context.Context, func(), func() int) {
+// catchHangups ends the context on TERM and HUP, and on an INT from elsewhere: in a
+// terminal of ours Ctrl-C is a key, in a dumb one it is a signal for the REPL.
+func catchHangups(ctx context.Context, raw bool) (context.Context, func(), func() int) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, syscall.SIGTERM, syscall.SIGHUP)
+	if raw {
+		signal.Notify(got, syscall.SIGINT)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -142,6 +146,8 @@ func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 		RunUser:      d.runUser,
 		Edit:         d.edit,
 		Steer:        d.steer,
+		Command:      func(command string) error { return d.enqueue(event.Command, command) },
+		Waiting:      d.waiting,
 		Later:        func(text string) error { return d.enqueue(event.FollowUp, text) },
 		Skip:         func() { d.conv.Skip() },
 		Banner:       d.banner(),
@@ -204,11 +210,18 @@ func (d *desk) nextItem() string {
 }
 
 // steer takes a line that was entered during a turn.
-func (d *desk) steer(text string) error {
-	if command, ok := strings.CutPrefix(text, "!"); ok {
-		return d.enqueue(event.Command, strings.TrimSpace(command))
+func (d *desk) steer(text string) error { return d.enqueue(event.Steer, text) }
+
+// waiting is what the queue starts when nothing runs: a command of the person, or a
+// turn for what stood behind it.
+func (d *desk) waiting() (text string, ok bool) {
+	if command, ok := d.conv.ClaimCommand(); ok {
+		return "! " + command, true
 	}
-	return d.enqueue(event.Steer, text)
+	if _, ok := d.conv.Next(); ok {
+		return "/" + queueResume, true
+	}
+	return "", false
 }
 
 // commandsWithHints shows what to do next under an error.
