@@ -106,6 +106,7 @@ type Keeper struct {
 	keep    sync.Mutex    // held by what adds to the states of the current turn
 	quit    chan struct{}
 	running sync.WaitGroup
+	once    sync.Once // for tidy
 	looked  atomic.Int64
 	read    atomic.Int64
 

@@ -132,7 +132,6 @@ type turn struct {
 	changes int
 	refs    map[string]string
 	undone  bool
-	live    bool // it began in this process
 }
 
 // step is one undo or redo.
@@ -143,6 +142,7 @@ type step struct {
 	temp          string
 	last          ID // the newest turn when it was made
 	takenBack     bool
+	cut           bool // a kill ended it
 }
 
 func (s *step) done() bool { return !s.after.IsZero() }
@@ -161,6 +161,9 @@ func readHistory(r io.Reader) (*history, error) {
 		if json.Unmarshal(raw, &l) == nil {
 			h.apply(l)
 		}
+	}
+	for _, s := range h.steps {
+		s.cut = !s.done()
 	}
 	return h, nil
 }

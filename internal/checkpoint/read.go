@@ -17,7 +17,8 @@ import (
 const (
 	// wholeFile is the size in bytes up to which a file is read into memory at once.
 	wholeFile = 1 << 20
-	// maxReaders bounds the goroutines that read and compress.
+	// maxReaders bounds the goroutines that read and compress; half of the processors
+	// stay free for the model and the terminal.
 	maxReaders = 4
 	// readTries is how often a file that changes while it is read is read again.
 	readTries = 3
@@ -41,7 +42,7 @@ type reader struct {
 func readAll(ctx context.Context, root int, todo []group, pack *packWriter, limit int64, bytes *atomic.Int64) ([]string, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), maxReaders, len(todo))
+	workers := min(max(runtime.GOMAXPROCS(0)/2, 1), maxReaders, len(todo))
 	errs := make([]error, workers)
 	readers := make([]reader, workers)
 	for w := range workers {

@@ -31,7 +31,7 @@ func (k *Keeper) Begin(ctx context.Context) { k.start(ctx, nil) }
 // file, of KeepFile.
 func (k *Keeper) Turn(ctx context.Context, label string) (ID, error) {
 	k.mu.Lock()
-	t := &turn{id: k.history.max + 1, label: cutLabel(label), at: k.o.Now(), live: true}
+	t := &turn{id: k.history.max + 1, label: cutLabel(label), at: k.o.Now()}
 	k.mu.Unlock()
 	err := k.manifest.append(line{Kind: lineTurn, Turn: t.id, Time: t.at, Label: t.label})
 	if err != nil {
@@ -76,19 +76,23 @@ func (k *Keeper) start(ctx context.Context, t *open) {
 	k.mu.Unlock()
 	go func() {
 		defer k.running.Done()
-		defer cancel()
 		select {
 		case <-k.quit:
-		case <-w.done:
+			cancel()
+		case <-ctx.Done():
 		}
 	}()
 	go func() {
 		defer k.running.Done()
-		defer close(w.done)
+		defer cancel()
 		if before != nil {
 			<-before.done
 		}
 		w.err = k.background(ctx, t)
+		close(w.done)
+		if w.err == nil {
+			k.tidy(ctx)
+		}
 	}()
 }
 
@@ -97,23 +101,24 @@ func (k *Keeper) background(ctx context.Context, t *open) error {
 		return err
 	}
 	defer k.leave()
-	k.mu.Lock()
-	first := k.now == nil || t == nil
-	k.mu.Unlock()
-	if first {
-		k.sweep(ctx)
-	}
 	if err := k.mark(ctx, t); err != nil {
 		return fmt.Errorf("take a checkpoint: %w", err)
 	}
-	// What follows saves time and space. The checkpoint is there without it.
+	return nil
+}
+
+// tidy saves time and space for later, once in the life of a Keeper and when there
+// are many packs. The checkpoint is there without it.
+func (k *Keeper) tidy(ctx context.Context) {
+	first := false
+	k.once.Do(func() { first = true })
 	if first {
+		k.sweep(ctx)
 		_ = k.saveCache()
 	}
 	if first || k.store.count() > maxPacks {
 		_ = k.prune(ctx)
 	}
-	return nil
 }
 
 // mark scans the workspace and makes the state that it finds the beginning of t.
@@ -126,7 +131,7 @@ func (k *Keeper) mark(ctx context.Context, t *open) error {
 	defer pack.abort()
 	refs := k.refs(ctx)
 	seen, err := k.look(ctx, pack)
-	if err == nil {
+	if err == nil && t != nil {
 		err = pack.settle()
 	}
 	if err != nil {
@@ -191,9 +196,12 @@ func (k *Keeper) look(ctx context.Context, pack *packWriter) (sight, error) {
 	before, known := k.now, k.known
 	k.mu.Unlock()
 	s := k.scanner(known)
-	if before == nil {
+	switch {
+	case before == nil:
 		s.fresh = true
 		before = k.loadCache()
+	case before.hash.IsZero(): // an empty one that others may look at while this one is sealed
+		before = emptyState()
 	}
 	state, err := s.tree(ctx, k.root, before)
 	if errors.Is(err, errLimit) {

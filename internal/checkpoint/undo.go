@@ -90,6 +90,9 @@ func (k *Keeper) restore(ctx context.Context, r restoring) (Report, error) {
 		return Report{}, err
 	}
 	defer k.leave()
+	if err := k.sameRoot(); err != nil {
+		return Report{}, err
+	}
 	k.mu.Lock()
 	t := k.turn
 	unfinished := t != nil && t.turn.acts && t.turn.end.IsZero() && !t.begin.IsZero()
@@ -102,6 +105,16 @@ func (k *Keeper) restore(ctx context.Context, r restoring) (Report, error) {
 	report := Report{}
 	err := k.snapshot(ctx, func(seen sight) error { return k.restoreFrom(ctx, r, seen.state, &report) })
 	return report, err
+}
+
+// sameRoot makes sure that the workspace is still the directory that was opened.
+func (k *Keeper) sameRoot() error {
+	var mine, named unix.Stat_t
+	err := errors.Join(fstat(k.root, &mine), unix.Lstat(k.o.Root, &named))
+	if err != nil || mine.Dev != named.Dev || mine.Ino != named.Ino {
+		return fmt.Errorf("restore files: workspace %q is not the directory that was opened", k.o.Root)
+	}
+	return nil
 }
 
 // restoreFrom restores in a workspace whose state is now, which is stored. The store
@@ -380,7 +393,7 @@ func (k *Keeper) sweep(ctx context.Context) {
 	k.mu.Lock()
 	var cut []*step
 	for _, s := range k.history.steps {
-		if !s.done() && validTemp(s.temp) {
+		if s.cut && validTemp(s.temp) {
 			cut = append(cut, s)
 		}
 	}
