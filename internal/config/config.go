@@ -43,9 +43,10 @@ func (e *UsageError) Error() string { return e.Text }
 // The getters panic for a name that the table does not hold or that has another
 // kind: that is a mistake in the program, not in its use.
 type Values struct {
-	entries map[string]entry
-	args    []string
-	dash    int
+	entries  map[string]entry
+	problems map[string]string // of lenient settings, by name
+	args     []string
+	dash     int
 }
 
 type entry struct {
@@ -91,10 +92,12 @@ type loader struct {
 	command string
 	given   []givenFlag
 	entries map[string]entry
+	// problems are values of lenient settings that are not allowed.
+	problems map[string]string
 }
 
 func newLoader(src Sources) *loader {
-	l := &loader{src: src, table: Table(), command: "zcoder", entries: map[string]entry{}}
+	l := &loader{src: src, table: Table(), command: "zcoder", entries: map[string]entry{}, problems: map[string]string{}}
 	if l.src.Env == nil {
 		l.src.Env = func(string) (string, bool) { return "", false }
 	}
@@ -124,7 +127,7 @@ func (l *loader) load() (*Values, error) {
 	if err := l.fillDefaults(); err != nil {
 		return nil, err
 	}
-	return &Values{entries: l.entries, args: l.flags.Args(), dash: l.flags.ArgsLenAtDash()}, nil
+	return &Values{entries: l.entries, problems: l.problems, args: l.flags.Args(), dash: l.flags.ArgsLenAtDash()}, nil
 }
 
 // lowerLayers reads the file and, over it, the environment.
@@ -174,9 +177,24 @@ func (l *loader) home() (entry, error) {
 func (l *loader) set(s Setting, text, where, source string) error {
 	value, err := s.parse(text)
 	if err != nil {
-		return &UsageError{Text: where + ": " + err.Error()}
+		return l.refuse(s, where+": "+err.Error(), source)
 	}
 	l.put(s, value, source)
+	return nil
+}
+
+// refuse is the error of a value that is not allowed. For a lenient setting it is
+// nil, and the default stands.
+func (l *loader) refuse(s Setting, problem, source string) error {
+	if !s.Lenient {
+		return &UsageError{Text: problem}
+	}
+	value, err := s.parse(s.Default)
+	if err != nil {
+		return fmt.Errorf("default of %s: %w", s.Name, err)
+	}
+	l.put(s, value, source)
+	l.problems[s.Name] = problem
 	return nil
 }
 
@@ -185,6 +203,7 @@ func (l *loader) put(s Setting, value any, source string) {
 		value = expandHome(path, l.src.UserHome)
 	}
 	l.entries[s.Name] = entry{s, value, source}
+	delete(l.problems, s.Name) // of a lower layer
 }
 
 func (l *loader) fillDefaults() error {

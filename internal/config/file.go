@@ -84,7 +84,7 @@ func (f *file) expression(node *unstable.Node) error {
 	s := f.table[i]
 	value, err := fileValue(s, node.Value())
 	if err != nil {
-		return &UsageError{Text: fmt.Sprintf("%s: %s: %v", place, key, err)}
+		return f.refuse(s, fmt.Sprintf("%s: %s: %v", place, key, err), place)
 	}
 	f.put(s, value, place)
 	return nil

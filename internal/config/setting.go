@@ -45,6 +45,9 @@ type Setting struct {
 	Check    func(string) error // more to check of a Text
 	Secret   bool               // never shown
 	FlagOnly bool               // asks for something to be done; no variable, no key
+	// Lenient means that a value that is not allowed does not end the program: the
+	// default stands, and Problem tells.
+	Lenient bool
 }
 
 // Switch is a flag without a value that gives its setting one.

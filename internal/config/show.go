@@ -31,7 +31,11 @@ func (v *Values) Show(w io.Writer, asJSON bool) error {
 		}
 		e := v.entry(s.Name)
 		shown, plain := e.hidden()
-		list = append(list, shownValue{s.Name, shown, e.source, s.Env, s.Key, s.Flag})
+		source := e.source
+		if problem := v.Problem(s.Name); problem != "" {
+			source += ", ignored: " + problem
+		}
+		list = append(list, shownValue{s.Name, shown, source, s.Env, s.Key, s.Flag})
 		text = append(text, plain)
 		width = max(width, len(s.Name))
 		valueWidth = max(valueWidth, min(len(plain), 32))

@@ -15,6 +15,7 @@ const (
 	sectionContext  = "Context"
 	sectionLoop     = "Limits of a turn"
 	sectionGuidance = "Guidance"
+	sectionRelay    = "Messages between instances"
 	sectionOutput   = "Terminal and diagnosis"
 )
 
@@ -32,6 +33,7 @@ func Table() []Setting {
 		{sectionContext, contextRows()},
 		{sectionLoop, loopRows()},
 		{sectionGuidance, guidanceRows()},
+		{sectionRelay, relayRows()},
 		{sectionOutput, outputRows()},
 	} {
 		for _, s := range part.rows {
@@ -134,6 +136,18 @@ func guidanceRows() []Setting {
 		{Name: "skill-max-bytes", Kind: Int, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "largest SKILL.md that is read"},
 		{Name: "active-skills-max-bytes", Kind: Int, Max: maxBytes, Default: "65536", Unit: "bytes", Meaning: "texts of the active skills together"},
 		{Name: "skill-catalog-max-bytes", Kind: Int, Min: 256, Max: maxBytes, Default: "32768", Unit: "bytes", Meaning: "list of skills in the prompt; what has no room is found with discover_skills"},
+	}
+}
+
+// relayRows are lenient: what is not allowed switches the relay off and nothing else.
+func relayRows() []Setting {
+	return []Setting{
+		{Name: "relay", Kind: Enum, Enum: []string{"true", "false", "paused"}, Default: "true", Lenient: true, Meaning: "messages between the instances of one user: true or on, false or off, or paused, which refuses new ones; only in the terminal"},
+		{Name: "relay-dir", Kind: Path, Lenient: true, Shown: "$XDG_RUNTIME_DIR/zcoder-agents", Meaning: "directory in which the instances find each other; private, real, and with a short path"},
+		{Name: "relay-max-bytes", Kind: Int, Min: 1024, Max: 1 << 20, Default: "65536", Unit: "bytes", Lenient: true, Meaning: "largest request between instances"},
+		{Name: "relay-max-message-chars", Kind: Int, Min: 1, Max: 100_000, Default: "16000", Unit: "characters", Lenient: true, Meaning: "longest message between instances"},
+		{Name: "relay-max-queue", Kind: Int, Min: 1, Max: 1000, Default: "16", Unit: "messages", Lenient: true, Meaning: "accepted messages that are not finished"},
+		{Name: "relay-io-timeout", Kind: Duration, Min: 1, Max: 60, Default: "2", Lenient: true, Meaning: "how long an exchange between instances may take"},
 	}
 }
 
