@@ -46,7 +46,9 @@ type workbench struct {
 	runtime *runtimedir.Dir
 	brain   *brain
 	tools   *tools.Registry
+	builtin []tools.Tool // all but those of skills, and finish
 	readers []tools.Tool // the read-only tools, for verifiers
+	guide   guidance
 	system  string
 
 	notices  []string // for the start
@@ -59,7 +61,7 @@ type workbench struct {
 func open(p Process, v *config.Values) (*workbench, error) {
 	w := &workbench{p: p, v: v, mask: secret.New(p.Env)}
 	for _, step := range []func() error{
-		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openRuntime, w.openRecords, w.openTools, w.openPolicy, w.openModel,
+		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openGuidance, w.openRuntime, w.openRecords, w.openTools, w.openPolicy, w.openModel,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, w.close())
@@ -212,21 +214,14 @@ func (w *workbench) openTools() error {
 	found := search.New(w.ws, search.Options{MaxOutput: max})
 	edit := patch.New(w.ws, patch.Options{})
 	run := shell.New(w.ws, shell.Options{Shell: w.shell, Env: secret.ScrubEnv(w.p.Env), MaxOutput: max, Tracker: w.tracker, KeepDetached: w.keepDetached})
-	finish := agent.Finish()
-	// The order is the order in the prompt and never changes.
-	all := append(append(append([]tools.Tool{}, found...), files...), edit, run, finish)
-	var err error
-	if w.tools, err = tools.NewRegistry(all...); err != nil {
-		return err
-	}
-	for _, t := range all {
+	w.builtin = append(append(append([]tools.Tool{}, found...), files...), edit, run)
+	for _, t := range w.builtin {
 		switch t.Spec().Name {
 		case "list_files", "read_file", "read_file_range", "search":
 			w.readers = append(w.readers, t)
 		}
 	}
-	w.system = profiles.Prompt(w.profile, profiles.Facts{Workspace: w.ws.Root(), OS: runtime.GOOS, Shell: w.shell.Note()})
-	return nil
+	return w.assemble()
 }
 
 func (w *workbench) openModel() error {
