@@ -47,8 +47,13 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 		return statusFailed, err
 	}
 	warm := w.warmUp(ctx)
+	checked := func() {}
+	if len(w.notices) == 0 {
+		checked = d.checkAudit()
+	}
 	err = repl.Run(ctx, d.options(t, first))
 	warm()
+	checked()
 	status := w.leave(d, caught())
 	if s := caught(); s != 0 {
 		return s, nil

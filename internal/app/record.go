@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"zcoder/internal/approval"
 	"zcoder/internal/audit"
 	"zcoder/internal/config"
+	"zcoder/internal/event"
 	"zcoder/internal/termtext"
 )
 
@@ -172,6 +174,20 @@ func (w *workbench) openAudit(dir string) error {
 		w.notices = append(w.notices, "warning: "+notice)
 	}
 	return nil
+}
+
+// checkAudit looks through the whole chain in the background and tells of a break that
+// the start did not see. The function it returns waits for it.
+func (d *desk) checkAudit() (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		report, err := audit.Verify(filepath.Join(d.w.home, "audit"), time.Time{})
+		if err == nil && !report.Whole() {
+			d.conv.Emit(event.Event{Kind: event.Warning, Text: "the audit's chain is broken: zcoder audit verify says where"})
+		}
+	}()
+	return func() { <-done }
 }
 
 var errNotRecorded = errors.New("the session cannot be stored")
