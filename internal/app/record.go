@@ -180,11 +180,12 @@ func (w *workbench) openAudit(dir string) error {
 // the start did not see. The function it returns waits for it.
 func (d *desk) checkAudit() (wait func()) {
 	done := make(chan struct{})
+	first := d.conv
 	go func() {
 		defer close(done)
 		report, err := audit.Verify(filepath.Join(d.w.home, "audit"), time.Time{})
 		if err == nil && !report.Whole() {
-			d.conv.Emit(event.Event{Kind: event.Warning, Text: "the audit's chain is broken: zcoder audit verify says where"})
+			first.Emit(event.Event{Kind: event.Warning, Text: "the audit's chain is broken: zcoder audit verify says where"})
 		}
 	}()
 	return func() { <-done }
