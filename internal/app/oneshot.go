@@ -77,11 +77,17 @@ func (s signalled) Error() string { return "stopped by " + s.signal.String() }
 
 // play runs the turn and shows its events until the last one.
 func (w *workbench) play(ctx context.Context, c *conversation, prompt string) (event.End, error) {
-	after := c.LastSeq()
 	show := w.shower()
 	if err := w.showHeader(show, c); err != nil {
 		return event.End{}, err
 	}
+	return c.drive(ctx, prompt, show)
+}
+
+// drive runs a turn and hands its events on until the last one. An error of show stops
+// the turn.
+func (c *conversation) drive(ctx context.Context, prompt string, show func(event.Event) error) (event.End, error) {
+	after := c.LastSeq()
 	// The events are read to the end also when the turn was cancelled; they end when
 	// the last turn did.
 	events, stop := context.WithCancel(context.WithoutCancel(ctx))

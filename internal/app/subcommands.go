@@ -15,7 +15,7 @@ import (
 // subcommands lists them in the order of help. Each call makes fresh ones, since
 // their flags are read into them.
 func subcommands() []subcommand {
-	return []subcommand{configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), promptCommand(), pullCommand(), doctorCommand()}
+	return []subcommand{configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), promptCommand(), pullCommand(), doctorCommand(), evalCommand()}
 }
 
 // onlyWord checks that a subcommand's words are none or this one.

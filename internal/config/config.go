@@ -10,6 +10,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,6 +255,28 @@ func (v *Values) List(name string) []string { return get[[]string](v, name) }
 // Source tells which layer set the value: "default", "FILE:LINE", "env NAME" or
 // "flag --NAME".
 func (v *Values) Source(name string) string { return v.entry(name).source }
+
+// Environ returns the settings that are not at their default, but for these names, as
+// variables for another run of the program: NAME=value, secrets included.
+func (v *Values) Environ(except ...string) []string {
+	var env []string
+	for _, s := range Table() {
+		e := v.entry(s.Name)
+		if s.Env == "" || e.source == sourceDefault || slices.Contains(except, s.Name) {
+			continue
+		}
+		text := s.format(e.value)
+		if d, ok := e.value.(time.Duration); ok {
+			text = d.String()
+		}
+		env = append(env, s.Env+"="+text)
+	}
+	return env
+}
+
+// Problem tells what is wrong with the value of a lenient setting, with its place; ""
+// for nothing. The setting has its default then.
+func (v *Values) Problem(name string) string { return v.problems[name] }
 
 // Args returns the words after the flags.
 func (v *Values) Args() []string { return v.args }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -487,6 +488,31 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		if _, err := Load(r.sources()); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// What Environ gives, another run reads as the same settings.
+func TestEnviron(t *testing.T) {
+	v := load(t, run{
+		file: "max_rounds = 5\nproject_doc_fallbacks = ['A.md', 'B.md']\nbell = false",
+		env:  map[string]string{"ZCODER_API_KEY": "k", "ZCODER_HTTP_READ_TIMEOUT": "1500ms", "ZCODER_MODEL": "m"},
+		args: words("--context-window 8192 --no-think --prompt x"),
+	})
+	env := map[string]string{}
+	for _, e := range v.Environ("model") {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	want := map[string]string{"ZCODER_MAX_ROUNDS": "5", "ZCODER_PROJECT_DOC_FALLBACKS": "A.md,B.md", "ZCODER_BELL": "false", "ZCODER_API_KEY": "k",
+		"ZCODER_HTTP_READ_TIMEOUT": "1.5s", "ZCODER_CONTEXT_WINDOW": "8192", "ZCODER_THINK": "false"}
+	if !maps.Equal(env, want) {
+		t.Errorf("got %q", env)
+	}
+	again := load(t, run{env: env})
+	for name := range want {
+		if s := again.Environ(); !slices.Contains(s, name+"="+want[name]) {
+			t.Errorf("%s: %q", name, s)
 		}
 	}
 }
