@@ -98,6 +98,10 @@ func commandRows() []Setting {
 		{Name: "command-policy", Kind: Enum, Enum: []string{"ask", "allow", "deny"}, Default: "ask", Meaning: "shell commands of the model: ask each time, allow or deny; the guard stays in every case",
 			Switches: []Switch{{"yes", "allow", "run shell commands without asking (coding profile)"}, {"deny-commands", "deny", "refuse every shell command without asking"}}},
 		{Name: "read-only", Flag: "read-only", Kind: Bool, Default: "false", Meaning: "refuse everything but reading"},
+		{Name: "tool-exposure", Flag: "tool-exposure", Kind: Enum, Enum: []string{"full", "staged"}, Default: "full", Meaning: "full: every turn has all tools; staged: the model first says whether a turn answers, works in the workspace or changes something outside"},
+		{Name: "mcp-startup-timeout", Kind: Duration, Min: 1, Max: 3600, Default: "20", Meaning: "how long an MCP server may take to start"},
+		{Name: "mcp-request-timeout", Kind: Duration, Min: 1, Max: 3600, Default: "120", Meaning: "how long an MCP server may be silent in a call"},
+		{Name: "mcp-prompt-max-bytes", Kind: Int, Min: 256, Max: maxBytes, Default: "8192", Unit: "bytes", Meaning: "longest prompt that is taken from an MCP server (/SERVER:PROMPT)"},
 		{Name: "max-tool-output", Kind: Int, Min: 1024, Max: maxBytes, Default: "32768", Unit: "characters", Meaning: "longest tool result for the model; head and tail of a longer one are kept"},
 	}
 }
