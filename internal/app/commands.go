@@ -16,7 +16,7 @@ import (
 
 // commands are the slash commands that need more than the REPL itself has.
 func (d *desk) commands() []repl.Command {
-	return []repl.Command{
+	return append(d.relayCommands(), []repl.Command{
 		{Name: "model", Usage: "[NAME]", Help: "show the models and choose one", Run: d.cmdModel, Complete: d.completeModel},
 		{Name: "pull", Usage: "NAME", Help: "have the server download a model", Run: d.cmdPull},
 		{Name: "host", Usage: "[HOST]", Help: "show or change the model server", Run: d.cmdHost},
@@ -34,7 +34,7 @@ func (d *desk) commands() []repl.Command {
 		{Name: "queue", Usage: "[list|resume|drop ID]", Help: "show and change the input that waits", DuringTurn: true, Run: d.cmdQueue},
 		{Name: "goal", Usage: "[status|pause|resume|clear|[--tokens N] OBJECTIVE]", Help: "work on an objective until a verifier accepts it", DuringTurn: true, Run: d.cmdGoal},
 		{Name: "later", Usage: "TEXT", Help: "send TEXT when the turn is over", DuringTurn: true, Run: d.cmdLater},
-	}
+	}...)
 }
 
 func (d *desk) cmdModel(ctx context.Context, ui repl.UI, name string) error {
@@ -59,6 +59,7 @@ func (d *desk) cmdModel(ctx context.Context, ui repl.UI, name string) error {
 	}
 	d.w.brain.use(nil, name)
 	d.w.rememberModel(name)
+	d.w.post.describe(d.conv.Info().ID)
 	ui.Print(fmt.Sprintf("model: %s · the next request loads it and reads the conversation anew", name))
 	return nil
 }
@@ -134,6 +135,7 @@ func (d *desk) switchTo(ui repl.UI, c *conversation, banner string) error {
 	old := d.conv
 	d.conv = c
 	d.w.recordSwitch(c.Info().ID)
+	d.w.post.describe(c.Info().ID)
 	ui.Switch(c, 0, banner)
 	return old.Close()
 }

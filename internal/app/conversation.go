@@ -66,6 +66,7 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Origin:     approval.OriginUser,
 		Turn:       w.guided(c),
 		Expand:     w.expander(c),
+		Adjust:     func(in event.Input, cfg *agent.Config) { w.post.turnStarts(id, in, cfg) },
 		EndTurn:    w.endTurn,
 		Now:        time.Now,
 		NewTurnID:  newCounter("t"),
@@ -84,7 +85,7 @@ func (w *workbench) endTurn() []string {
 	for _, s := range w.tracker.EndTurn() {
 		notices = append(notices, fmt.Sprintf("ended what a command left running: %s (pid %d)", s.Command, s.PID))
 	}
-	return notices
+	return append(notices, w.post.turnEnds()...)
 }
 
 // keepDetached reports whether what a command leaves running may stay: its text

@@ -89,6 +89,9 @@ func goalHint(err error) error {
 // /queue resume goes on with the queue, and `! command` runs a command behind the gate,
 // as they do when they come from a script or from another machine.
 func (c *conversation) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
+	if in.Peer != nil { // what another instance sends is never a command
+		return c.Session.Prompt(ctx, in)
+	}
 	if in.Text == queueResume {
 		return c.resumeQueue(ctx)
 	}

@@ -46,6 +46,7 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 		c.Close()
 		return statusFailed, err
 	}
+	w.openRelay(ctx, c.Info().ID)
 	warm := w.warmUp(ctx)
 	checked := func() {}
 	if len(w.notices) == 0 {
@@ -154,6 +155,9 @@ func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 		Command:      func(command string) error { return d.enqueue(event.Command, command) },
 		Waiting:      d.waiting,
 		Later:        func(text string) error { return d.enqueue(event.FollowUp, text) },
+		Incoming:     d.incoming,
+		Arrived:      d.w.post.arrived(),
+		Backlog:      d.w.post.backlog,
 		Skip:         func() { d.conv.Skip() },
 		Banner:       d.banner(),
 		Prompt:       d.prompt,
@@ -198,6 +202,9 @@ func (d *desk) prompt() string {
 	if d.w.readOnly.Load() {
 		mark = "read-only " + mark
 	}
+	if backlog := d.w.post.backlog(); backlog != "" {
+		mark = backlog + " " + mark
+	}
 	return mark
 }
 
@@ -214,8 +221,14 @@ func (d *desk) nextItem() string {
 	return "q" + strconv.FormatInt(d.items.Add(1), 10) + "-" + newCallID()[1:]
 }
 
-// steer takes a line that was entered during a turn.
-func (d *desk) steer(text string) error { return d.enqueue(event.Steer, text) }
+// steer takes a line that was entered during a turn. What the person writes does not
+// become part of what another instance asked for.
+func (d *desk) steer(text string) error {
+	if d.w.post.relays() {
+		return d.enqueue(event.FollowUp, text)
+	}
+	return d.enqueue(event.Steer, text)
+}
 
 // waiting is what the queue starts when nothing runs: a command of the person, or a
 // turn for what stood behind it.
@@ -292,7 +305,7 @@ func (w *workbench) warmUp(ctx context.Context) func() {
 	go func() {
 		defer close(done)
 		w.brain.warm(ctx, chat.Request{
-			Messages: []chat.Message{{Role: chat.System, Content: w.system}}, Tools: w.tools.Specs(),
+			Messages: []chat.Message{{Role: chat.System, Content: w.system}}, Tools: w.post.tools(w.tools).Specs(),
 		})
 	}()
 	return func() { cancel(); <-done }

@@ -116,7 +116,7 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	reg := w.tools
+	reg := w.post.tools(w.tools)
 	if setup.Tools != nil {
 		reg = setup.Tools
 	}

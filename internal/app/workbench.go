@@ -52,6 +52,9 @@ type workbench struct {
 	system  string
 
 	notices  []string // for the start
+	post     *post    // nil while the relay is off
+	relayOff string   // why it is
+
 	readOnly atomic.Bool
 	gate     atomic.Pointer[approval.Gate] // of the current conversation
 	closers  []func() error
