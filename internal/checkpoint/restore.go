@@ -241,6 +241,7 @@ func (r *restorer) finishDir(it *item) error {
 	}
 	defer unix.Close(fd)
 	r.dirs[it.path] = true
+	r.opened = slices.DeleteFunc(r.opened, func(d openedDir) bool { return d.rel == it.path })
 	return r.attributes(fd, it.target, -1)
 }
 

@@ -120,13 +120,16 @@ func (k *Keeper) sameRoot() error {
 // restoreFrom restores in a workspace whose state is now, which is stored. The store
 // is shared.
 func (k *Keeper) restoreFrom(ctx context.Context, r restoring, now *dir, report *Report) error {
-	s, turns, err := k.choose(ctx, r)
+	if err := k.countCutShort(ctx); err != nil {
+		return fmt.Errorf("plan to restore: %w", err)
+	}
+	s, turns, err := k.choose(r)
 	if err != nil {
 		return err
 	}
 	items, err := k.plan(ctx, s, turns)
 	if err == nil {
-		now, err = k.lookAtItems(items, now, !r.plan)
+		now, err = k.lookAtItems(items, now)
 	}
 	if err != nil {
 		return fmt.Errorf("plan to restore: %w", err)
@@ -146,7 +149,7 @@ func (k *Keeper) restoreFrom(ctx context.Context, r restoring, now *dir, report 
 }
 
 // choose returns the undo to take back, nil when turns are undone, and the turns.
-func (k *Keeper) choose(ctx context.Context, r restoring) (*step, []*turn, error) {
+func (k *Keeper) choose(r restoring) (*step, []*turn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r.redo {
@@ -173,7 +176,7 @@ func (k *Keeper) choose(ctx context.Context, r restoring) (*step, []*turn, error
 			continue
 		}
 		turns = append(turns, t)
-		if t.changes > 0 || t.cutShort() {
+		if t.changes > 0 {
 			first = len(turns)
 			n--
 		}
@@ -188,6 +191,26 @@ func (k *Keeper) choose(ctx context.Context, r restoring) (*step, []*turn, error
 
 // cutShort reports whether the turn acted and nobody saw it end.
 func (t *turn) cutShort() bool { return t.acts && t.end.IsZero() && !t.begin.IsZero() }
+
+// countCutShort counts the changes of such turns.
+func (k *Keeper) countCutShort(ctx context.Context) error {
+	k.mu.Lock()
+	turns := slices.Clone(k.history.turns)
+	k.mu.Unlock()
+	for _, t := range turns {
+		if !t.cutShort() || t.undone {
+			continue
+		}
+		n := 0
+		if err := k.compareTrees(ctx, t.begin, k.endOf(t), func(difference) { n++ }); err != nil {
+			return err
+		}
+		k.mu.Lock()
+		t.changes = n
+		k.mu.Unlock()
+	}
+	return nil
+}
 
 // plan collects the paths that the turns changed. Each shall become what it was when
 // the first of the turns that changed it began; or, when s is given, what it was
@@ -272,10 +295,10 @@ func (k *Keeper) fromStep(items []*item, s *step) error {
 	return nil
 }
 
-// lookAtItems says of each item what there is now. With keep set, what the state
-// does not hold is kept too, so that nothing is replaced that cannot be brought back;
-// the state with it is returned.
-func (k *Keeper) lookAtItems(items []*item, now *dir, keep bool) (*dir, error) {
+// lookAtItems says of each item what there is now. What the state does not hold is
+// kept too, so that nothing is replaced that cannot be brought back; the state with it
+// is returned.
+func (k *Keeper) lookAtItems(items []*item, now *dir) (*dir, error) {
 	var missing []string
 	for _, it := range items {
 		var known bool
@@ -303,9 +326,6 @@ func (k *Keeper) lookAtItems(items []*item, now *dir, keep bool) (*dir, error) {
 		if it.now, _, err = k.store.lookup(kept, it.path); err != nil {
 			return nil, err
 		}
-	}
-	if !keep {
-		return now, nil
 	}
 	now = overlay(now, kept)
 	return now, pack.finishStates(now)
