@@ -45,6 +45,18 @@ func (r *Registry) Names() []string {
 	return names
 }
 
+// Without returns a registry without the tools that drop reports, in the same order.
+func (r *Registry) Without(drop func(Tool) bool) *Registry {
+	out := &Registry{names: map[string]Tool{}}
+	for i, t := range r.tools {
+		if !drop(t) {
+			out.tools, out.specs = append(out.tools, t), append(out.specs, r.specs[i])
+			out.names[r.specs[i].Name] = t
+		}
+	}
+	return out
+}
+
 // prefixes are namespaces that models put before a name they were given.
 var prefixes = [...]string{"functions.", "tools.", "default_api."}
 

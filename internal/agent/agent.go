@@ -80,6 +80,7 @@ type Config struct {
 	MaxTokens     int           // of one turn: tokens written, and read for the first time
 	RequireFinish bool          // a reply without calls does not end the turn
 	OneCall       bool          // of several calls in a reply only the first runs
+	Staged        bool          // the model chooses the phase of a turn before it gets tools
 	// IncompleteRetries bounds corrective requests in a row.
 	IncompleteRetries int
 	Loops             LoopLimits
@@ -135,8 +136,9 @@ type run struct {
 	withheld   bool // a patch was rejected: blunt tools are withheld
 	loops      loopDetector
 	meter      meter
-	lastPrompt int // tokens of the request before, also of the turn before
-	rearm      int // size in tokens below which compaction does not start again
+	prefix     string // of the requests, as in Known
+	lastPrompt int    // tokens of the request before, also of the turn before
+	rearm      int    // size in tokens below which compaction does not start again
 
 	entered []approval.Request // authorised in this round
 	dropped int                // notes that the last shortening had no room for
@@ -198,6 +200,10 @@ func (r *run) rounds(ctx context.Context) event.End {
 	if err := r.prepare(ctx); err != nil {
 		return r.failed(ctx, err)
 	}
+	if end, over := r.route(ctx); over {
+		return end
+	}
+	r.settlePrefix()
 	for {
 		if end, over := r.limits(ctx); over {
 			return end
@@ -234,7 +240,6 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.setup.Notice != "" {
 		r.emit(event.Event{Kind: event.Warning, Text: r.setup.Notice})
 	}
-	r.lastPrompt = r.turn.Known.Tokens
 	r.meter = newMeter(r.turn.System, r.cfg.Tools.Specs(), r.turn.Known)
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 type Known struct {
 	Tokens   int
 	Messages int
+	// Prefix identifies what stood before the history; empty is not known.
+	Prefix string
 }
 
 // meter estimates how many tokens the next request has: what the server counted,

@@ -100,7 +100,7 @@ func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 	r.ownIDs(reply.Message.Calls)
 	r.count(reply.Usage)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{
-		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.setup.Window,
+		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.setup.Window, Prefix: r.prefix,
 		Degenerate: !reply.Done && len(reply.Message.Calls) == 0,
 	}})
 	return reply, nil

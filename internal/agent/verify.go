@@ -38,6 +38,7 @@ func Verify(ctx context.Context, cfg Config, t Turn, objective string, readers [
 		return Verdict{}, event.End{}, err
 	}
 	show := cfg.Emit
+	cfg.Staged = false
 	cfg.Tools, cfg.RequireFinish, cfg.MaxRounds, cfg.OneCall, cfg.Steer, cfg.Notes = reg, true, verifierSteps, true, nil, nil
 	cfg.Emit = func(e event.Event) {
 		switch e.Kind {

@@ -149,6 +149,8 @@ type ModelReply struct {
 	Degenerate bool `json:"degenerate,omitempty"`
 	// Window is the context window in tokens that the request used; 0 unknown.
 	Window int `json:"window,omitempty"`
+	// Prefix identifies model, system prompt and tools of the request.
+	Prefix string `json:"prefix,omitempty"`
 }
 
 // Call is a call that is about to be judged.

@@ -369,7 +369,7 @@ func (s *Session) fold(e event.Event) {
 	case e.Kind == event.Compacted:
 		s.known = agent.Known{}
 	case e.Kind == event.Reply && e.Reply.Usage.PromptTokens > 0:
-		s.known = agent.Known{Tokens: e.Reply.Usage.PromptTokens, Messages: len(s.history)}
+		s.known = agent.Known{Tokens: e.Reply.Usage.PromptTokens, Messages: len(s.history), Prefix: e.Reply.Prefix}
 	}
 	s.history = event.Append(s.history, e)
 	s.queue.fold(e)
