@@ -282,11 +282,8 @@ func (c *considered) allows() *match {
 	}
 	var first *rule
 	for _, cmd := range c.reading.Commands {
-		if c.harmless(cmd) {
-			continue
-		}
 		r := c.allowFor(cmd)
-		if r == nil {
+		if r == nil && !c.harmless(cmd) {
 			c.say("allow rules", "none covers "+brief(cmd.Text))
 			return nil
 		}

@@ -18,6 +18,7 @@ import (
 
 	"zcoder/internal/approval"
 	"zcoder/internal/proc"
+	"zcoder/internal/termtext"
 	"zcoder/internal/workspace"
 	"zcoder/tools"
 )
@@ -119,7 +120,7 @@ func (r runner) Plan(_ context.Context, call tools.Call) (tools.Action, error) {
 		CallID:  call.ID,
 		Tool:    "run_command",
 		Effect:  approval.Exec,
-		Summary: "run_command " + firstLine(command),
+		Summary: "run_command " + firstLine(termtext.MarkBlanks(strings.TrimSpace(command))),
 		Text:    command,
 		Shell:   r.o.Shell.Argv(),
 		Dir:     dir.Abs(),

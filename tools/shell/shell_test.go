@@ -146,6 +146,10 @@ func TestPlanRequest(t *testing.T) {
 		r.Summary != "run_command go test ./... …" || r.Args != `{"command":"  go test ./...\n# next\n","cwd":"sub","timeout_seconds":90}` {
 		t.Errorf("got %+v", r)
 	}
+	a, err = plan(t, tool, `{"command":"echo ok`+strings.Repeat(" ", 4000)+`; rm x"}`)
+	if r := a.Request(); err != nil || r.Summary != "run_command echo ok ·×4000 ; rm x" {
+		t.Errorf("got %q, %v", r.Summary, err)
+	}
 	a, err = plan(t, tool, `{"command":"ls"}`)
 	if r := a.Request(); err != nil || r.Dir != root || r.Timeout != "2m0s" || r.Summary != "run_command ls" {
 		t.Errorf("got %+v, %v", r, err)
