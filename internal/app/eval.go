@@ -100,11 +100,15 @@ func (e *evaluation) run(ctx context.Context, o eval.Options) (int, error) {
 // ask does one job with the whole program: its own home, workspace and session, with
 // nobody to approve anything but what the policy of the job allows.
 func (e *evaluation) ask(ctx context.Context, j eval.Job) (out eval.Outcome, err error) {
-	if err := os.WriteFile(filepath.Join(j.Home, "policy.toml"), allowRules(j.Allow), 0o600); err != nil {
+	settings := filepath.Join(j.Home, "zcoder")
+	if err := os.Mkdir(settings, 0o700); err != nil {
+		return out, fmt.Errorf("make the settings directory: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(settings, "policy.toml"), allowRules(j.Allow), 0o600); err != nil {
 		return out, fmt.Errorf("write the policy: %w", err)
 	}
 	p := e.p
-	p.Dir, p.Env = j.Dir, e.environment(j.Home)
+	p.Dir, p.UserHome, p.Env = j.Dir, j.Home, e.environment(j.Home, settings)
 	v, err := config.Load(sources(p, []string{"--workspace", j.Dir, "--model", j.Model, "--profile", "coding", "--read-only=false",
 		"--max-rounds", strconv.Itoa(j.Rounds), "--max-time", j.Limit.String()}))
 	if err != nil {
@@ -132,10 +136,11 @@ func (e *evaluation) ask(ctx context.Context, j eval.Job) (out eval.Outcome, err
 	return out, err
 }
 
-// environment is that of the process, with the settings of this run in place of those
-// of its file and variables.
-func (e *evaluation) environment(home string) []string {
-	ours := map[string]bool{}
+// environment is that of the process with another home, where no guidance and no skill
+// of the person is, and with the settings of this run in place of those of its file and
+// variables.
+func (e *evaluation) environment(home, settings string) []string {
+	ours := map[string]bool{"HOME": true, "XDG_CONFIG_HOME": true}
 	for _, s := range config.Table() {
 		ours[s.Env] = s.Env != ""
 	}
@@ -144,7 +149,7 @@ func (e *evaluation) environment(home string) []string {
 		return ours[name]
 	})
 	env = append(env, e.v.Environ("home", "sessions-dir", "workspace", "model", "profile", "command-policy", "read-only", "max-rounds", "max-time")...)
-	return append(env, "ZCODER_HOME="+home)
+	return append(env, "HOME="+home, "ZCODER_HOME="+settings)
 }
 
 // allowRules is a policy file that allows commands with these beginnings.

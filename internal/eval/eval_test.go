@@ -44,7 +44,7 @@ func TestTheScenarios(t *testing.T) {
 			t.Errorf("%s passes when nothing is done: %v", s.Name, err)
 		}
 	}
-	if want := []string{"read", "search", "create", "edit", "recover", "follow", "none", "chat", "long"}; !reflect.DeepEqual(names, want) {
+	if want := []string{"read", "search", "create", "edit", "recover", "follow", "none", "chat", "skill", "long"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("got %q", names)
 	}
 	some, err := Scenarios("chat", "read")
