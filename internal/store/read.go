@@ -15,7 +15,6 @@ import (
 
 const (
 	maxLine  = 64 << 20 // bytes of one record; a longer line is set aside
-	peekSize = 16 << 10 // bytes that a list reads at each end of a log
 	titleLen = 42       // characters of a title
 )
 
@@ -110,52 +109,6 @@ func complete(e event.Event) bool {
 		return e.Item != nil
 	}
 	return true
-}
-
-// peekInto reads the head of a log for its header and first request, and the tail
-// for a later title. It reports whether there was a request.
-func peekInto(info *Info, f io.ReaderAt, size int64) bool {
-	head, _ := read(io.NewSectionReader(f, 0, peekSize))
-	s := head.Session()
-	info.Workspace, info.Profile, info.Model = s.Workspace, s.Profile, s.Model
-	info.Title = title(head.Events)
-	if size > peekSize {
-		tail, _ := read(io.NewSectionReader(f, max(0, size-peekSize), peekSize))
-		if later := title(tail.Events); info.Title == "" || hasTitle(tail.Events) {
-			info.Title = later
-		}
-	}
-	return s.ID == info.ID && (info.Title != "" || size > peekSize)
-}
-
-func hasTitle(events []event.Event) bool {
-	for _, e := range events {
-		if e.Kind == event.Titled {
-			return true
-		}
-	}
-	return false
-}
-
-// title is the last title that was given, else the first line of the first request.
-func title(events []event.Event) string {
-	first, given := "", ""
-	for _, e := range events {
-		switch {
-		case e.Kind == event.Titled:
-			given = e.Text
-		case e.Kind == event.User && first == "":
-			first = e.Text
-		case e.Kind == event.Shell && first == "":
-			if _, command, ok := strings.Cut(e.Text, "\n$ "); ok {
-				first = "! " + command
-			}
-		}
-	}
-	if given != "" {
-		return shorten(given)
-	}
-	return shorten(first)
 }
 
 func shorten(s string) string {

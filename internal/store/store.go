@@ -2,7 +2,8 @@
 // below a private directory. It knows how to append, to lock a live session, to
 // load one whose tail was cut or whose lines are damaged, and to list them.
 //
-// It knows nothing of the loop; internal/session writes, and app lists.
+// It also renames, deletes and searches them. It knows nothing of the loop;
+// internal/session writes, and app lists.
 package store
 
 import (
@@ -70,11 +71,12 @@ type Info struct {
 	Profile   string
 	Model     string
 	Title     string // first line of the first request, or the title it was given
+	Turns     int
 	Changed   time.Time
 }
 
 // List returns the sessions of one workspace and profile, or of all when both are
-// empty, newest activity first. It reads only the head and tail of each log.
+// empty, newest activity first. It looks at the beginning of each line of each log.
 // Sessions without a request are left out.
 func (s *Store) List(workspace, profile string) ([]Info, error) {
 	entries, err := os.ReadDir(s.dir)
@@ -109,21 +111,7 @@ func (s *Store) peek(e fs.DirEntry) (Info, bool) {
 		return Info{}, false
 	}
 	info := Info{ID: id, Changed: stat.ModTime()}
-	return info, peekInto(&info, f, stat.Size())
-}
-
-// Remove deletes a session.
-func (s *Store) Remove(id string) error {
-	path, err := s.path(id)
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("session %q: %w", id, ErrUnknown)
-	} else if err != nil {
-		return fmt.Errorf("remove session: %w", err)
-	}
-	return nil
+	return info, scan(&info, f, stat.Size())
 }
 
 // Loaded is what was read of a log.
