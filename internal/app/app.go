@@ -81,6 +81,7 @@ type hinted struct {
 
 func (h hinted) Error() string { return h.err.Error() }
 func (h hinted) Unwrap() error { return h.err }
+func (h hinted) Hint() string  { return h.hint }
 
 func withHint(err error, format string, args ...any) error {
 	return hinted{err, fmt.Sprintf(format, args...)}

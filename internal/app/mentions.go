@@ -161,8 +161,8 @@ func (w *workbench) mentions(text string) (list []mention, refused []string) {
 }
 
 // candidates are the readings of what stands behind an @: the quoted text, else the
-// word, then the word without the punctuation behind it, then with the words that
-// follow, since names can hold blanks.
+// word, then the same with the words that follow, since names can hold blanks; each
+// also without the punctuation behind it.
 func candidates(text string) []string {
 	if strings.HasPrefix(text, `"`) {
 		quoted, _, closed := strings.Cut(text[1:], `"`)
@@ -180,30 +180,34 @@ func candidates(text string) []string {
 	if word == "" || word[0] == '@' {
 		return nil
 	}
-	list := []string{word}
-	for short := word; ; {
-		next := short[:len(short)-1]
-		if !strings.ContainsRune(".,;:!?)]}>'\"`*", rune(short[len(short)-1])) || next == "" {
-			break
-		}
-		list = append(list, next)
-		short = next
-	}
+	list := trimmed(nil, word)
 	const moreWords = 4
 	for range moreWords {
-		rest := strings.IndexFunc(strings.TrimLeft(line[end:], " "), unicode.IsSpace)
-		blanks := len(line[end:]) - len(strings.TrimLeft(line[end:], " "))
-		if blanks == 0 || blanks == len(line[end:]) {
+		rest := strings.TrimLeft(line[end:], " ")
+		if rest == "" || rest == line[end:] {
 			break
 		}
-		if rest < 0 {
-			end = len(line)
-		} else {
-			end += blanks + rest
+		next := strings.IndexFunc(rest, unicode.IsSpace)
+		if next < 0 {
+			next = len(rest)
 		}
-		list = append(list, line[:end])
+		end = len(line) - len(rest) + next
+		list = trimmed(list, line[:end])
 	}
 	return list
+}
+
+// trimmed appends text, and what is left of it without the punctuation at its end,
+// sign by sign.
+func trimmed(list []string, text string) []string {
+	for {
+		list = append(list, text)
+		last := len(text) - 1
+		if last < 1 || !strings.ContainsRune(".,;:!?)]}>'\"`*", rune(text[last])) {
+			return list
+		}
+		text = text[:last]
+	}
 }
 
 // lookup resolves one reading. The error says why a place that is there is not
