@@ -43,6 +43,8 @@ var rules = []rule{
 	{"tools/search", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no program runs"},
 	{"tools/shell", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/search", "net/http"}, "one resource each"},
 	{"profiles", []string{"zcoder/tools", "zcoder/mcp", "net", "os/exec"}, "plain data"},
+	{"internal/worker", []string{"zcoder/tools", "zcoder/repl", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "net", "os/exec"}, "runs other agents, decides nothing"},
+	{"tools/delegate", []string{"zcoder/internal/proc", "zcoder/internal/worker", "os/exec", "net"}, "describes a call; the application runs it"},
 	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ const (
 	sectionContext  = "Context"
 	sectionLoop     = "Limits of a turn"
 	sectionGuidance = "Guidance"
+	sectionWorkers  = "Workers: other agents' programs"
 	sectionRelay    = "Messages between instances"
 	sectionOutput   = "Terminal and diagnosis"
 )
@@ -33,6 +35,7 @@ func Table() []Setting {
 		{sectionContext, contextRows()},
 		{sectionLoop, loopRows()},
 		{sectionGuidance, guidanceRows()},
+		{sectionWorkers, workerRows()},
 		{sectionRelay, relayRows()},
 		{sectionOutput, outputRows()},
 	} {
@@ -153,6 +156,37 @@ func relayRows() []Setting {
 		{Name: "relay-max-queue", Kind: Int, Min: 1, Max: 1000, Default: "16", Unit: "messages", Lenient: true, Meaning: "accepted messages that are not finished"},
 		{Name: "relay-io-timeout", Kind: Duration, Min: 1, Max: 60, Default: "2", Lenient: true, Meaning: "how long an exchange between instances may take"},
 	}
+}
+
+// workerNames are the programs of other agents.
+func workerNames() []string {
+	return []string{"claude", "codex", "agy", "opencode", "pi", "gemini", "qwen"}
+}
+
+func workerRows() []Setting {
+	rows := []Setting{
+		{Name: "delegate", Kind: Bool, Default: "false", Meaning: "let the model ask for another agent; each call needs approval"},
+		{Name: "delegate-timeout-seconds", Kind: Duration, Min: 1, Max: maxSeconds, Default: "1800", Meaning: "how long one run of a worker may take"},
+		{Name: "delegate-idle-seconds", Kind: Duration, Max: maxSeconds, Default: "600", Meaning: "how long a worker may print nothing; 0 means no limit"},
+		{Name: "delegate-max-output", Kind: Int, Min: 1024, Max: maxBytes, Default: "32768", Unit: "characters", Meaning: "longest report of a worker that the model gets; head and tail of a longer one are kept"},
+		{Name: "delegate-history-chars", Kind: Int, Max: maxBytes, Default: "12000", Unit: "characters", Meaning: "end of the conversation that a worker gets with a typed request; 0 gives none"},
+		{Name: "delegate-request-chars", Kind: Int, Min: 100, Max: maxBytes, Default: "2000", Unit: "characters", Meaning: "longest single message in it"},
+		{Name: "opencode-variant", Check: checkModelName, Meaning: "variant of the model that opencode uses"},
+	}
+	for _, name := range workerNames() {
+		rows = append(rows,
+			Setting{Name: name + "-model", Shown: "its own choice", Meaning: "model that " + name + " uses as a worker", Check: checkModelName},
+			Setting{Name: name + "-timeout", Kind: Duration, Max: maxSeconds, Default: "0", Meaning: "how long a run of " + name + " may take; 0 means delegate-timeout-seconds"})
+	}
+	return rows
+}
+
+// checkModelName refuses what another program would take for an option.
+func checkModelName(text string) error {
+	if strings.HasPrefix(text, "-") || strings.ContainsAny(text, " \t\n") {
+		return fmt.Errorf("%q is not allowed: give the name of a model", text)
+	}
+	return nil
 }
 
 func outputRows() []Setting {
