@@ -24,7 +24,8 @@ const termPatience = 30 * time.Second
 
 // cmdTerm runs a program in a terminal of 80x24 as a file says, one step a line:
 //
-//	run PROGRAM ARGS…   starts it (first step)
+//	as NAME             goes on in the terminal of that name, which may be new
+//	run PROGRAM ARGS…   starts it (first step of a terminal); $NAME is a variable of the script
 //	wait TEXT           waits until TEXT comes, after what was waited for before
 //	send TEXT           types TEXT; Go escapes such as \r and \x1b count
 //	settle              waits past the time in which a dialog ignores keys
@@ -32,7 +33,7 @@ const termPatience = 30 * time.Second
 //	absent TEXT         fails if TEXT has come so far
 //	rawabsent TEXT      the same for the bytes as they came, escapes counting as in send
 //	signal NAME         sends the program a signal (INT, TERM, HUP, CONT)
-//	exit STATUS         waits for its end with that status (last step)
+//	exit STATUS         waits for its end with that status (last step of a terminal)
 //
 // TEXT is compared with what the program wrote, without escape sequences.
 func cmdTerm(ts *testscript.TestScript, neg bool, args []string) {
@@ -40,13 +41,28 @@ func cmdTerm(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: term FILE")
 	}
 	t := &terminal{ts: ts}
-	defer t.kill()
+	all := map[string]*terminal{"": t}
+	defer func() {
+		for _, t := range all {
+			t.kill()
+		}
+	}()
 	for i, line := range strings.Split(ts.ReadFile(args[0]), "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		if name, ok := strings.CutPrefix(line, "as "); ok {
+			if all[name] == nil {
+				all[name] = &terminal{ts: ts}
+			}
+			t = all[name]
+			continue
+		}
 		if err := t.step(line); err != nil {
-			ts.Fatalf("%s:%d: %s: %v\nthe terminal so far:\n%s", args[0], i+1, line, err, t.seen())
+			for name, other := range all {
+				ts.Logf("the terminal %q so far:\n%s", name, other.seen())
+			}
+			ts.Fatalf("%s:%d: %s: %v", args[0], i+1, line, err)
 		}
 	}
 }
@@ -71,7 +87,7 @@ func (t *terminal) step(line string) error {
 	}
 	switch verb {
 	case "run":
-		return t.run(strings.Fields(rest))
+		return t.run(strings.Fields(os.Expand(rest, t.ts.Getenv)))
 	case "wait":
 		return t.wait(rest)
 	case "send":
@@ -98,7 +114,7 @@ func (t *terminal) step(line string) error {
 
 func (t *terminal) run(argv []string) error {
 	env := []string{}
-	for _, name := range []string{"PATH", "HOME", "ZCODER_HOME", "ZCODER_MODEL", "ZCODER_WARMUP", "XDG_RUNTIME_DIR", "OLLAMA_HOST", "SHELL", "TMPDIR", "WORK", "EDITOR", "NO_COLOR"} {
+	for _, name := range []string{"PATH", "HOME", "ZCODER_HOME", "ZCODER_MODEL", "ZCODER_WARMUP", "XDG_RUNTIME_DIR", "OLLAMA_HOST", "SHELL", "TMPDIR", "WORK", "EDITOR", "NO_COLOR", "ZCODER_RELAY", "ZCODER_RELAY_DIR"} {
 		if v := t.ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

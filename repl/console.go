@@ -354,7 +354,7 @@ func (c *console) statusText(promptShows bool) string {
 	status := c.tr.status(now) + " · Esc/Ctrl-C stops"
 	if c.o.Backlog != nil {
 		if backlog := c.o.Backlog(); backlog != "" {
-			status += " · " + backlog
+			status = backlog + " · " + status
 		}
 	}
 	if c.queued {

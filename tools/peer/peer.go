@@ -63,7 +63,7 @@ func (l lister) Plan(_ context.Context, call tools.Call) (tools.Action, error) {
 	return tools.NewAction(req, func(ctx context.Context, _ tools.Progress) tools.Result {
 		peers, err := l.post.Peers(ctx, nil)
 		if err != nil {
-			return tools.Fail("error: %v", err)
+			return failed("%v", err)
 		}
 		return tools.Result{Status: tools.OK, Text: describe(peers), Line: count(len(peers))}
 	}), nil
@@ -167,26 +167,32 @@ func (s sender) find(ctx context.Context, target string) (relay.Peer, error) {
 	return relay.Peer{}, fmt.Errorf("several instances have the project %q: name one by its id.\n%s", target, describe(byProject))
 }
 
+// failed is a result that says the same to the model and to the person.
+func failed(format string, args ...any) tools.Result {
+	line := fmt.Sprintf(format, args...)
+	return tools.Result{Status: tools.Failed, Text: "error: " + line, Line: line}
+}
+
 // deliver sends what was shown to whom was shown, if that still is who it was.
 func (s sender) deliver(ctx context.Context, to relay.Peer, message string) tools.Result {
 	now, err := s.post.Peers(ctx, func(p relay.Peer) bool { return p.ID == to.ID })
 	switch {
 	case err != nil:
-		return tools.Fail("error: not sent: %v", err)
+		return failed("not sent: %v", err)
 	case len(now) != 1:
-		return tools.Fail("error: not sent: instance %s no longer runs", to.ID)
+		return failed("not sent: instance %s no longer runs", to.ID)
 	case now[0].PID != to.PID || now[0].Project != to.Project || now[0].Workspace != to.Workspace:
-		return tools.Fail("error: not sent: instance %s is no longer what was shown", to.ID)
+		return failed("not sent: instance %s is no longer what was shown", to.ID)
 	}
 	if err := s.o.Leave.Spend(to.ID); err != nil {
-		return tools.Fail("error: not sent: %v", err)
+		return failed("not sent: %v", err)
 	}
 	receipt, err := s.post.Send(ctx, to, message)
 	if errors.Is(err, relay.ErrRefused) {
-		return tools.Fail("error: not sent: %v. Tell the user; do not try again at once", err)
+		return failed("not sent: %v. do not try again at once", err)
 	}
 	if err != nil {
-		return tools.Fail("error: %v. It may not have arrived; tell the user", err)
+		return failed("%v. It may not have arrived", err)
 	}
 	return tools.Result{
 		Status: tools.OK,
