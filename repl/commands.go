@@ -47,6 +47,11 @@ func (c *console) commands() []known {
 	for _, command := range c.o.Commands {
 		add(known{Command: command})
 	}
+	if c.o.More != nil {
+		for _, command := range c.o.More() {
+			add(known{Command: command})
+		}
+	}
 	for _, k := range []known{
 		{Command{Name: "help", Aliases: []string{"?"}, Help: "list the commands", DuringTurn: true}, c.help},
 		{Command{Name: "copy", Usage: "[N]", Help: "copy the last answer, or its code block N", DuringTurn: true}, c.copyReply},

@@ -42,6 +42,9 @@ type Options struct {
 	// Commands are the slash commands beside /help, /copy, /edit, /terminal and
 	// /quit, which are the REPL's own unless one here has the name.
 	Commands []Command
+	// More returns commands that come and go; it is asked often and must not block.
+	// Nil: none.
+	More func() []Command
 	// History is the file that keeps the input lines, made with mode 0600; empty
 	// keeps them in memory. Mask returns a line as it may be stored.
 	History string

@@ -101,6 +101,10 @@ func (t *transcript) show(e event.Event) {
 	case event.Warning:
 		t.warning(e.Text)
 	case event.Compacted:
+		if e.Text == event.Rewound {
+			t.note("the conversation forgets the turns that were undone")
+			break
+		}
 		t.note("the conversation so far was replaced by a summary; the model goes on from it")
 	case event.Queued, event.Unqueued:
 		t.queued(e)

@@ -67,6 +67,9 @@ type Config struct {
 	// Carry returns records of before, a history that is about to be shortened, that
 	// must stay and that after lacks. They become notes. Nil: none.
 	Carry func(before, after []chat.Message) []string
+	// Before is called when an action that may change something is about to run, and
+	// blocks until that can be undone. What it returns is a warning. Nil: nothing.
+	Before func(context.Context, approval.Request) string
 	// Steer returns the input that came while the turn ran, each once. It is called
 	// after a round's tools and before an answer ends the turn. Nil: none comes.
 	Steer func() []event.Input

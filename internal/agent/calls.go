@@ -133,6 +133,7 @@ func (r *run) authorised(ctx context.Context, action tools.Action) tools.Result 
 		return r.refusal(ctx, err)
 	}
 	r.enter(req)
+	r.keep(ctx, req)
 	r.state(event.Running, req.Summary)
 	start := r.cfg.Now()
 	output := func(text string) { r.cfg.Emit(event.Event{Kind: event.Output, Turn: r.turn.ID, Text: text}) }
@@ -146,6 +147,17 @@ func (r *run) authorised(ctx context.Context, action tools.Action) tools.Result 
 	}
 	r.tally(req, res)
 	return res
+}
+
+// keep waits until what the action may change is kept.
+func (r *run) keep(ctx context.Context, req approval.Request) {
+	if r.cfg.Before == nil || req.Effect == approval.Read {
+		return
+	}
+	r.state(event.Keeping, req.Summary)
+	if warning := r.cfg.Before(ctx, req); warning != "" {
+		r.emit(event.Event{Kind: event.Warning, Text: warning})
+	}
 }
 
 // tally gathers the facts of the closing line.

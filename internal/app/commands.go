@@ -16,21 +16,26 @@ import (
 
 // commands are the slash commands that need more than the REPL itself has.
 func (d *desk) commands() []repl.Command {
-	return append(d.relayCommands(), []repl.Command{
+	return append(append(d.relayCommands(), d.workerCommands()...), []repl.Command{
 		{Name: "model", Usage: "[NAME]", Help: "show the models and choose one", Run: d.cmdModel, Complete: d.completeModel},
 		{Name: "pull", Usage: "NAME", Help: "have the server download a model", Run: d.cmdPull},
 		{Name: "host", Usage: "[HOST]", Help: "show or change the model server", Run: d.cmdHost},
 		{Name: "new", Aliases: []string{"clear"}, Help: "start a new conversation", Run: d.cmdNew},
-		{Name: "sessions", Usage: "[ID]", Help: "list earlier conversations and go on with one", Run: d.cmdSessions, Complete: d.completeSession},
+		{Name: "sessions", Usage: "[ID|all|search TEXT|rename [ID] TITLE|delete ID]", Help: "list earlier conversations and go on with one", Run: d.cmdSessions, Complete: d.completeSession},
 		{Name: "context", Help: "show what fills the window", DuringTurn: true, Run: d.cmdContext},
 		{Name: "compact", Help: "shorten the history now", Run: d.cmdCompact},
 		{Name: "retry", Help: "repeat the last request", Run: d.cmdRetry},
 		{Name: "init", Help: "have an AGENTS.md drafted for this project", Run: d.cmdInit},
 		{Name: "readonly", Usage: "[on|off]", Help: "refuse every effect but reading", DuringTurn: true, Run: d.cmdReadOnly},
-		{Name: "jobs", Help: "list what commands left running", DuringTurn: true, Run: d.cmdJobs},
+		{Name: "diff", Usage: "[N]", Help: "show what the last turns changed", DuringTurn: true, Run: d.cmdDiff},
+		{Name: "undo", Usage: "[N]", Help: "restore the files that the last turns changed", Run: d.cmdUndo},
+		{Name: "redo", Help: "take the last /undo back", Run: d.cmdRedo},
+		{Name: "checkpoints", Help: "list the turns and what can be undone", DuringTurn: true, Run: d.cmdCheckpoints},
+		{Name: "jobs", Usage: "[show ID|cancel ID]", Help: "list what runs in the background, show or end it", DuringTurn: true, Run: d.cmdJobs},
 		{Name: "instructions", Usage: "[show]", Help: "list the AGENTS.md files in force, or show their texts", DuringTurn: true, Run: d.cmdInstructions},
 		{Name: "skills", Usage: "[reload]", Help: "list the skills", Run: d.cmdSkills},
 		{Name: "skill", Usage: "NAME [TEXT]", Help: "activate a skill, and send TEXT", Run: d.cmdSkill, Complete: d.completeSkill},
+		{Name: "mcp", Usage: "[NAME|reload|trust [NAME]|logs NAME|restart NAME]", Help: "list the MCP servers, and act on one", DuringTurn: true, Run: d.cmdServers, Complete: d.completeServer},
 		{Name: "queue", Usage: "[list|resume|drop ID]", Help: "show and change the input that waits", DuringTurn: true, Run: d.cmdQueue},
 		{Name: "goal", Usage: "[status|pause|resume|clear|[--tokens N] OBJECTIVE]", Help: "work on an objective until a verifier accepts it", DuringTurn: true, Run: d.cmdGoal},
 		{Name: "later", Usage: "TEXT", Help: "send TEXT when the turn is over", DuringTurn: true, Run: d.cmdLater},
@@ -140,60 +145,6 @@ func (d *desk) switchTo(ui repl.UI, c *conversation, banner string) error {
 	return old.Close()
 }
 
-func (d *desk) cmdSessions(_ context.Context, ui repl.UI, id string) error {
-	if id == "" {
-		list, err := d.w.store.List(d.w.ws.Root(), d.w.profile.Name)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			ui.Print("no earlier conversations in this workspace")
-			return nil
-		}
-		items, at := make([]string, len(list)), 0
-		for i, info := range list {
-			items[i] = sessionLine(info, time.Now())
-			if info.ID == d.conv.Info().ID {
-				at = i
-			}
-		}
-		i, ok := ui.Choose("Conversations in "+termtext.Line(d.w.ws.Root()), items, at)
-		if !ok {
-			return nil
-		}
-		id = list[i].ID
-	}
-	if id == d.conv.Info().ID {
-		ui.Print("that is the current conversation")
-		return nil
-	}
-	c, notice, err := d.w.resume(id, false)
-	if err != nil {
-		return err
-	}
-	if err := d.switchTo(ui, c, "resumed "+id); err != nil {
-		return err
-	}
-	if notice != "" {
-		ui.Warn(notice)
-	}
-	return nil
-}
-
-func (d *desk) completeSession(prefix string) []string {
-	list, err := d.w.store.List(d.w.ws.Root(), d.w.profile.Name)
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, info := range list {
-		if strings.HasPrefix(info.ID, prefix) {
-			ids = append(ids, info.ID)
-		}
-	}
-	return ids
-}
-
 func (d *desk) cmdContext(ctx context.Context, ui repl.UI, _ string) error {
 	bill, err := d.w.bill(ctx, d.conv)
 	if err != nil {
@@ -250,18 +201,6 @@ func (d *desk) cmdReadOnly(_ context.Context, ui repl.UI, arg string) error {
 		state = "on: every effect but reading is refused"
 	}
 	ui.Print("read-only is " + state)
-	return nil
-}
-
-func (d *desk) cmdJobs(_ context.Context, ui repl.UI, _ string) error {
-	jobs := d.w.tracker.Jobs()
-	if len(jobs) == 0 {
-		ui.Print("nothing runs in the background")
-		return nil
-	}
-	for _, j := range jobs {
-		ui.Print(fmt.Sprintf("%d  %s", j.PID, termtext.Line(j.Command)))
-	}
 	return nil
 }
 

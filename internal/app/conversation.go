@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -18,8 +19,13 @@ import (
 // ends with it.
 type conversation struct {
 	*session.Session
-	gate *approval.Gate
+	gate       *approval.Gate
+	keeper     *keeper // nil when nothing is kept for undo
+	undoNotice string
 }
+
+// Close ends the conversation and lets go of what is kept for it.
+func (c *conversation) Close() error { return errors.Join(c.keeper.close(), c.Session.Close()) }
 
 // start begins a new conversation.
 func (w *workbench) start(unattended bool) (*conversation, error) {
@@ -31,33 +37,12 @@ func (w *workbench) start(unattended bool) (*conversation, error) {
 	return w.converse(id, log, nil, unattended), nil
 }
 
-// resume goes on with a stored conversation. One that is open in another process is
-// continued as a copy, and said so.
-func (w *workbench) resume(id string, unattended bool) (*conversation, string, error) {
-	log, loaded, err := w.store.Resume(id)
-	if err != nil {
-		return nil, "", err
-	}
-	info := loaded.Session()
-	if info.Profile != "" && info.Profile != w.profile.Name {
-		log.Close()
-		return nil, "", fmt.Errorf("session %q belongs to the profile %q, not %q", id, info.Profile, w.profile.Name)
-	}
-	notice := ""
-	if loaded.Bad > 0 {
-		notice = fmt.Sprintf("%d damaged lines of the session were set aside", loaded.Bad)
-	}
-	if info.Workspace != "" && info.Workspace != w.ws.Root() {
-		notice = fmt.Sprintf("this session was held in %s; its file paths may not fit here", info.Workspace)
-	}
-	return w.converse(id, log, loaded.Events, unattended), notice, nil
-}
-
 func (w *workbench) converse(id string, log *store.Log, past []event.Event, unattended bool) *conversation {
 	w.refresh()
 	gate := &approval.Gate{Policy: w.policy}
 	w.gate.Store(gate)
 	c := &conversation{gate: gate}
+	c.keeper, c.undoNotice = w.openKeeper(id)
 	c.Session = session.New(session.Config{
 		Info:       event.Session{ID: id, Workspace: w.ws.Root(), Profile: w.profile.Name, Model: w.model()},
 		Log:        log,
@@ -65,11 +50,15 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Unattended: unattended,
 		Origin:     approval.OriginUser,
 		Turn:       w.guided(c),
-		Expand:     w.expander(c),
-		Adjust:     func(in event.Input, cfg *agent.Config) { w.post.turnStarts(id, in, cfg) },
-		EndTurn:    w.endTurn,
-		Now:        time.Now,
-		NewTurnID:  newCounter("t"),
+		Expand:     w.reporting(id, w.withResources(w.expander(c))),
+		Adjust: func(in event.Input, cfg *agent.Config) {
+			w.post.turnStarts(id, in, cfg)
+			c.keeper.begin(in.Text, len(c.History()))
+			cfg.Before = c.keeper.before
+		},
+		EndTurn:   func() []string { return append(w.endTurn(), c.keeper.end()...) },
+		Now:       time.Now,
+		NewTurnID: newCounter("t"),
 		// On a host a person looks at each turn's end before the next begins.
 		PauseAfterTurn: w.profile.CommandsAlwaysAsk,
 		Goals:          session.GoalConfig{Readers: w.readers, MaxRejections: w.v.Int("goal-max-rejections")},
@@ -106,8 +95,9 @@ func (w *workbench) model() string {
 
 // turn returns what the next turn runs with.
 func (w *workbench) turn() (string, agent.Config) {
-	return w.system, agent.Config{
-		Model: w.brain, Tools: w.tools, Now: time.Now, NewID: newCallID, Prepare: w.brain.prepare,
+	system, set := w.stable()
+	return system, agent.Config{
+		Model: w.brain, Tools: set, Staged: w.v.String("tool-exposure") == "staged", Now: time.Now, NewID: newCallID, Prepare: w.brain.prepare,
 		ModelName:         w.model(),
 		KeepAlive:         w.v.String("keep-alive"),
 		MaxOutput:         w.v.Int("max-output-tokens"),

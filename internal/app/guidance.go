@@ -228,7 +228,10 @@ func (w *workbench) assemble() error {
 	if err != nil {
 		return err
 	}
-	w.tools, w.system = reg, w.promptWith(w.guide.now(), most)
+	system := w.promptWith(w.guide.now(), most)
+	w.setMu.Lock()
+	w.tools, w.system = reg, system
+	w.setMu.Unlock()
 	if w.brain == nil {
 		return nil
 	}
@@ -257,10 +260,17 @@ func (w *workbench) assembleLite() error {
 	return nil
 }
 
-// register adds the tools of skills and finish. The order is the order in the prompt
-// and never changes.
+// stable is what stands before the history of every request.
+func (w *workbench) stable() (string, *tools.Registry) {
+	w.setMu.Lock()
+	defer w.setMu.Unlock()
+	return w.system, w.tools
+}
+
+// register adds the tools of skills, finish and those of MCP servers. The order is the
+// order in the prompt and never changes.
 func (w *workbench) register(builtin []tools.Tool, catalogueBytes int) (*tools.Registry, error) {
-	return tools.NewRegistry(slices.Concat(builtin, w.guide.library.Tools(catalogueBytes, w.guide.active), []tools.Tool{agent.Finish()})...)
+	return tools.NewRegistry(slices.Concat(builtin, w.guide.library.Tools(catalogueBytes, w.guide.active), []tools.Tool{agent.Finish()}, w.servers.Tools())...)
 }
 
 func (w *workbench) promptWith(chain profiles.Chain, catalogueBytes int) string {

@@ -24,6 +24,7 @@ import (
 // while they work.
 func (w *workbench) guided(c *conversation) func() (string, agent.Config) {
 	return func() (string, agent.Config) {
+		w.takeServers(c)
 		system, cfg := w.turn()
 		cfg.Notes = func(entered []approval.Request) []event.Event { return w.entered(c.History(), entered) }
 		cfg.Carry = skills.Lost

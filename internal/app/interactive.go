@@ -47,6 +47,7 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 		return statusFailed, err
 	}
 	w.openRelay(ctx, c.Info().ID)
+	w.startServers(ctx, false)
 	warm := w.warmUp(ctx)
 	checked := func() {}
 	if len(w.notices) == 0 {
@@ -64,6 +65,9 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 
 // leave says how to come back, and frees the model if that is wanted.
 func (w *workbench) leave(d *desk, signalled int) int {
+	if n := w.jobs.close(); n > 0 {
+		fmt.Fprintf(w.p.Stderr, "ended %s in the background\n", plural(n, "job", "jobs"))
+	}
 	used := len(d.conv.History()) > 0
 	id := d.conv.Info().ID
 	if err := d.conv.Close(); err != nil {
@@ -146,9 +150,10 @@ func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 		Conversation: d.conv,
 		Terminal:     t,
 		Commands:     d.commandsWithHints(),
+		More:         d.serverPrompts,
 		History:      d.historyFile(),
 		Mask:         d.w.mask.Mask,
-		Paths:        d.w.completePath,
+		Paths:        d.completeMention,
 		RunUser:      d.runUser,
 		Edit:         d.edit,
 		Steer:        d.steer,
@@ -183,16 +188,14 @@ func (d *desk) banner() string {
 		lines = append(lines, "/help lists the commands, Ctrl-D leaves")
 	}
 	lines = append(lines, w.guideLine()...)
+	if d.conv.undoNotice != "" {
+		lines = append(lines, termtext.Line(d.conv.undoNotice))
+	}
 	return strings.Join(append(lines, w.startNotices()...), "\n")
 }
 
 // shortPath writes the home directory as ~.
-func (w *workbench) shortPath(path string) string {
-	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(w.p.UserHome, "/")+"/"); ok {
-		return "~/" + rest
-	}
-	return path
-}
+func (w *workbench) shortPath(path string) string { return shortPath(path, w.p.UserHome) }
 
 func (d *desk) prompt() string {
 	mark := "› "
@@ -301,11 +304,12 @@ func (w *workbench) warmUp(ctx context.Context) func() {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	system, set := w.stable()
 	w.brain.warming(cancel)
 	go func() {
 		defer close(done)
 		w.brain.warm(ctx, chat.Request{
-			Messages: []chat.Message{{Role: chat.System, Content: w.system}}, Tools: w.post.tools(w.tools).Specs(),
+			Messages: []chat.Message{{Role: chat.System, Content: system}}, Tools: w.post.tools(set).Specs(),
 		})
 	}()
 	return func() { cancel(); <-done }

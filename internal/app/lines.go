@@ -14,7 +14,6 @@ import (
 	"zcoder/internal/chat"
 	"zcoder/internal/config"
 	"zcoder/internal/secret"
-	"zcoder/internal/store"
 	"zcoder/internal/termtext"
 )
 
@@ -90,14 +89,6 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d kB", bytes/unit)
 }
 
-func sessionLine(info store.Info, now time.Time) string {
-	title := info.Title
-	if title == "" {
-		title = "(no title)"
-	}
-	return fmt.Sprintf("%s  %-8s %s", info.ID, age(now.Sub(info.Changed)), termtext.Line(title))
-}
-
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -116,7 +107,8 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	reg := w.post.tools(w.tools)
+	system, set := w.stable()
+	reg := w.post.tools(set)
 	if setup.Tools != nil {
 		reg = setup.Tools
 	}
@@ -140,12 +132,15 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 		}
 	}
 	lines := []string{
-		fmt.Sprintf("system prompt   %7d characters  ~%d tokens", len(w.system), len(w.system)/4),
+		fmt.Sprintf("system prompt   %7d characters  ~%d tokens", len(system), len(system)/4),
 		fmt.Sprintf("%2d tools        %7d characters  ~%d tokens", len(reg.Specs()), toolChars, toolChars/4),
+	}
+	lines = append(lines, w.serverBill()...)
+	lines = append(lines,
 		fmt.Sprintf("your messages   %7d characters  ~%d tokens", user, user/4),
 		fmt.Sprintf("replies, calls  %7d characters  ~%d tokens", answers, answers/4),
 		fmt.Sprintf("tool results    %7d characters  ~%d tokens", results, results/4),
-	}
+	)
 	if known := c.Known(); known.Tokens > 0 {
 		lines = append(lines, fmt.Sprintf("the server counted %d tokens for the last request", known.Tokens))
 	}

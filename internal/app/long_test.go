@@ -73,7 +73,7 @@ func (p *program) read(f *os.File) string {
 	return string(data)
 }
 
-const checkpoint = `{"schema_version":1,"objective":"count plums","constraints":[],"decisions":[],"artifacts":["log.txt"],"facts":["seen so far"],"completed":["read"],"active":[],"blocked":[],"next":["read on"]}`
+const summaryJSON = `{"schema_version":1,"objective":"count plums","constraints":[],"decisions":[],"artifacts":["log.txt"],"facts":["seen so far"],"completed":["read"],"active":[],"blocked":[],"next":["read on"]}`
 
 // TestALongSessionAt8k is a turn of 200 rounds in a small window: it must finish its
 // task, shorten the history at least three times, never lose the request, and never
@@ -89,7 +89,7 @@ func TestALongSessionAt8k(t *testing.T) {
 		body := string(r.Body)
 		if strings.Contains(body, "Write the checkpoint of this conversation") {
 			compactions++
-			return "> say " + checkpoint
+			return "> say " + summaryJSON
 		}
 		rounds++
 		if !strings.Contains(body, request) {

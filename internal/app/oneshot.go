@@ -31,6 +31,7 @@ func (w *workbench) oneShot(ctx context.Context, prompt string) (int, error) {
 	}
 	ctx, stop, caught := catchSignals(ctx)
 	defer stop()
+	w.startServers(ctx, true)
 	end, err := w.play(ctx, c, prompt)
 	if errors.Is(err, syscall.EPIPE) {
 		return statusFailed, nil

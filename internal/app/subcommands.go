@@ -4,18 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"zcoder/internal/config"
-	"zcoder/internal/store"
 )
 
 // subcommands lists them in the order of help. Each call makes fresh ones, since
 // their flags are read into them.
 func subcommands() []subcommand {
-	return []subcommand{configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), promptCommand(), pullCommand(), doctorCommand(), evalCommand()}
+	return []subcommand{configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), mcpCommand(), promptCommand(), pullCommand(), doctorCommand(), evalCommand()}
 }
 
 // onlyWord checks that a subcommand's words are none or this one.
@@ -36,47 +34,6 @@ func configCommand() subcommand {
 		}
 		return statusOK, v.Show(p.Stdout, asJSON)
 	}}
-}
-
-func sessionsCommand() subcommand {
-	var all bool
-	sub := config.Sub{Name: "sessions", Usage: "[list] [--all]", Meaning: "list the stored sessions of this workspace", Settings: []string{"profile"},
-		Flags: func(s *pflag.FlagSet) { s.BoolVar(&all, "all", false, "of every workspace and profile") }}
-	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
-		if err := onlyWord("sessions", v, "list"); err != nil {
-			return statusUsage, err
-		}
-		root, profile := canonical(p, v), v.String("profile")
-		if all {
-			root, profile = "", ""
-		}
-		return statusOK, listSessions(p, v, root, profile)
-	}}
-}
-
-func listSessions(p Process, v *config.Values, root, profile string) error {
-	st, err := store.Open(sessionsDir(v))
-	if err != nil {
-		return err
-	}
-	list, err := st.List(root, profile)
-	if err != nil {
-		return err
-	}
-	for _, info := range list {
-		fmt.Fprintln(p.Stdout, sessionLine(info, time.Now()))
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.Stderr, "no sessions here; --all lists those of every workspace")
-	}
-	return nil
-}
-
-func sessionsDir(v *config.Values) string {
-	if dir := v.String("sessions-dir"); dir != "" {
-		return dir
-	}
-	return homePath(v, "sessions")
 }
 
 // promptCommand needs no server: it shows the stable part of every request.

@@ -28,6 +28,9 @@ func (d *desk) runUser(ctx context.Context, command string, tty repl.TTY) (shown
 	if !d.confirmGuarded(command, tty) {
 		return "", errors.New("the command was not run")
 	}
+	if rest, ok := inBackground(command); ok {
+		return "", d.commandLater(rest)
+	}
 	argv := append(append([]string(nil), d.w.shell.Argv()...), command)
 	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: d.w.ws.Root(), Env: d.w.p.Env, MaxOutput: maxShown}, tty)
 	if err != nil {

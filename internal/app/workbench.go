@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"zcoder/internal/secret"
 	"zcoder/internal/store"
 	"zcoder/internal/workspace"
+	"zcoder/mcp"
 	"zcoder/profiles"
 	"zcoder/tools"
 	"zcoder/tools/file"
@@ -50,6 +52,10 @@ type workbench struct {
 	readers []tools.Tool // the read-only tools, for verifiers
 	guide   guidance
 	system  string
+	workers workers
+	jobs    *jobs
+	setMu   sync.Mutex // guards tools and system once turns run
+	servers *mcp.Hub
 
 	notices  []string // for the start
 	post     *post    // nil while the relay is off
@@ -64,7 +70,7 @@ type workbench struct {
 func open(p Process, v *config.Values) (*workbench, error) {
 	w := &workbench{p: p, v: v, mask: secret.New(p.Env)}
 	for _, step := range []func() error{
-		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openGuidance, w.openRuntime, w.openRecords, w.openTools, w.openPolicy, w.openModel,
+		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openGuidance, w.openRuntime, w.openRecords, w.openServers, w.openTools, w.openPolicy, w.openModel,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, w.close())
@@ -216,8 +222,11 @@ func (w *workbench) openTools() error {
 	files := file.New(w.ws, file.Options{MaxOutput: max})
 	found := search.New(w.ws, search.Options{MaxOutput: max})
 	edit := patch.New(w.ws, patch.Options{})
-	run := shell.New(w.ws, shell.Options{Shell: w.shell, Env: secret.ScrubEnv(w.p.Env), MaxOutput: max, Tracker: w.tracker, KeepDetached: w.keepDetached})
+	run := shell.New(w.ws, shell.Options{Shell: w.shell, Env: w.commandEnv(), MaxOutput: max, Tracker: w.tracker, KeepDetached: w.keepDetached})
 	w.builtin = append(append(append([]tools.Tool{}, found...), files...), edit, run)
+	if t, ok := w.delegateTool(); ok {
+		w.builtin = append(w.builtin, t)
+	}
 	for _, t := range w.builtin {
 		switch t.Spec().Name {
 		case "list_files", "read_file", "read_file_range", "search":
@@ -265,6 +274,7 @@ func (w *workbench) recordSwitch(id string) {
 // by its id.
 func (w *workbench) conversationFor(ctx context.Context, unattended bool) (*conversation, error) {
 	w.noteGuidance()
+	w.openJobs(ctx)
 	id := w.v.String("resume")
 	if w.v.Bool("continue") {
 		list, err := w.store.List(w.ws.Root(), w.profile.Name)

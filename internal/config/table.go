@@ -105,6 +105,8 @@ func commandRows() []Setting {
 		{Name: "mcp-startup-timeout", Kind: Duration, Min: 1, Max: 3600, Default: "20", Meaning: "how long an MCP server may take to start"},
 		{Name: "mcp-request-timeout", Kind: Duration, Min: 1, Max: 3600, Default: "120", Meaning: "how long an MCP server may be silent in a call"},
 		{Name: "mcp-prompt-max-bytes", Kind: Int, Min: 256, Max: maxBytes, Default: "8192", Unit: "bytes", Meaning: "longest prompt that is taken from an MCP server (/SERVER:PROMPT)"},
+		{Name: "checkpoints", Kind: Bool, Default: "true", Meaning: "keep what the workspace was before each turn, for /undo"},
+		{Name: "checkpoints-max-mb", Kind: Int, Min: 16, Max: 1_000_000, Default: "2048", Unit: "MB", Meaning: "size of all that is kept for /undo; the oldest goes first"},
 		{Name: "max-tool-output", Kind: Int, Min: 1024, Max: maxBytes, Default: "32768", Unit: "characters", Meaning: "longest tool result for the model; head and tail of a longer one are kept"},
 	}
 }

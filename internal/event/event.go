@@ -43,6 +43,10 @@ const (
 	TurnEnd   Kind = "turn_end"   // End is set: the one end of a turn
 )
 
+// Rewound is the text of a Compacted event whose messages are the beginning of the
+// history as it was: a person undid turns.
+const Rewound = "rewound"
+
 // Live reports whether events of this kind are shown but not stored.
 func (k Kind) Live() bool { return k == Progress || k == Output }
 
@@ -129,6 +133,7 @@ const (
 	Running    Phase = "running"
 	Waiting    Phase = "waiting for you"
 	Compacting Phase = "compacting"
+	Keeping    Phase = "keeping the files for undo"
 )
 
 // State is a change of phase. Frontends count the seconds themselves.

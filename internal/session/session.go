@@ -283,6 +283,21 @@ func (s *Session) Direct(ctx context.Context, c chat.ToolCall, record func(tools
 	return end.Reason, nil
 }
 
+// Rewind makes the history end after its first n records, as if what came later had
+// not been said. The log keeps it. It returns ErrBusy during a turn.
+func (s *Session) Rewind(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		return ErrBusy
+	}
+	if n < 0 || n > len(s.history) {
+		return fmt.Errorf("rewind to record %d of %d: there is none", n, len(s.history))
+	}
+	s.emitLocked(event.Event{Kind: event.Compacted, Messages: s.history[:n:n], Text: event.Rewound})
+	return nil
+}
+
 // Compact shortens the history now. It returns ErrBusy during a turn.
 func (s *Session) Compact(ctx context.Context) error {
 	ctx, done, err := s.begin(ctx)

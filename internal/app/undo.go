@@ -1,0 +1,296 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"zcoder/internal/approval"
+	"zcoder/internal/checkpoint"
+	"zcoder/internal/diff"
+	"zcoder/internal/event"
+	"zcoder/internal/termtext"
+	"zcoder/repl"
+)
+
+// keeper keeps what the workspace was before each turn of a conversation, so that
+// what a turn changed can be seen and undone. A nil keeper keeps nothing.
+type keeper struct {
+	*checkpoint.Keeper
+	ctx context.Context // of the program
+
+	mu    sync.Mutex
+	turns map[checkpoint.ID]int // length of the history when a turn began
+}
+
+// openKeeper opens the checkpoints of a conversation and starts to look at the
+// workspace. Without them the program works all the same, and says so.
+func (w *workbench) openKeeper(session string) (*keeper, string) {
+	if !w.v.Bool("checkpoints") {
+		return nil, "undo: off"
+	}
+	ctx := context.Background()
+	k, err := checkpoint.Open(ctx, checkpoint.Options{
+		Store: filepath.Join(w.home, "checkpoints"), Root: w.ws.Root(), UserHome: w.p.UserHome, Session: session,
+		Exclude: []string{w.home}, Limits: checkpoint.Limits{Store: int64(w.v.Int("checkpoints-max-mb")) << 20},
+	})
+	if err != nil {
+		return nil, "undo: off, " + err.Error()
+	}
+	k.Begin(ctx)
+	return &keeper{Keeper: k, ctx: ctx, turns: map[checkpoint.ID]int{}}, ""
+}
+
+// begin marks the state at the beginning of a turn.
+func (k *keeper) begin(label string, history int) {
+	if k == nil {
+		return
+	}
+	id, err := k.Turn(k.ctx, label)
+	if err != nil {
+		return // the first action says that it cannot be undone
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.turns[id] = history
+}
+
+// before waits until what a request may change is kept: a tool's edit for its own
+// files, anything else for the whole workspace. It returns a warning or "".
+func (k *keeper) before(ctx context.Context, r approval.Request) string {
+	if k == nil {
+		return ""
+	}
+	err := k.keepFor(ctx, r)
+	if err == nil || ctx.Err() != nil {
+		return ""
+	}
+	return "what this changes cannot be undone: " + err.Error()
+}
+
+func (k *keeper) keepFor(ctx context.Context, r approval.Request) error {
+	if r.Effect != approval.WorkspaceWrite {
+		return k.Ready(ctx)
+	}
+	var rels []string
+	for _, p := range r.Paths {
+		if p.Write {
+			rels = append(rels, p.Rel)
+		}
+	}
+	return k.KeepFile(ctx, rels...)
+}
+
+// end marks what the turn changed.
+func (k *keeper) end() []string {
+	if k == nil {
+		return nil
+	}
+	if _, err := k.After(k.ctx); err != nil {
+		return []string{"what the turn changed could not be noted: " + err.Error()}
+	}
+	return nil
+}
+
+func (k *keeper) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.Close()
+}
+
+// undoLine says at the start what cannot be undone.
+func (k *keeper) line() string {
+	if k == nil {
+		return ""
+	}
+	if mode, reason := k.Mode(); mode == checkpoint.EditsOnly {
+		return "undo: edits only (" + reason + ")"
+	}
+	return ""
+}
+
+var errNoKeeper = withHint(errors.New("nothing is kept for undo in this conversation"), "the start line says why")
+
+func (d *desk) cmdDiff(ctx context.Context, ui repl.UI, args string) error {
+	k := d.conv.keeper
+	if k == nil {
+		return errNoKeeper
+	}
+	list := k.List()
+	if len(list) == 0 {
+		ui.Print("no turn has run yet")
+		return nil
+	}
+	n, err := count(args, len(list))
+	if err != nil {
+		return err
+	}
+	changes, err := k.Diff(ctx, list[len(list)-n].ID, checkpoint.Now)
+	if err != nil {
+		return err
+	}
+	if len(changes.Files) == 0 {
+		ui.Print("nothing changed since then")
+		return nil
+	}
+	for _, c := range changes.Files {
+		text, err := k.Unified(c, diff.Options{MaxLines: 400, MaxBytes: 64 << 10})
+		if err != nil {
+			return err
+		}
+		ui.Print(strings.TrimRight(text, "\n"))
+	}
+	return nil
+}
+
+// count reads how many turns back; none is one.
+func count(args string, most int) (int, error) {
+	args = strings.TrimSpace(args)
+	if args == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(args)
+	if err != nil || n < 1 {
+		return 0, withHint(fmt.Errorf("%q is no number of turns", args), "give 1 or more; /checkpoints lists the turns")
+	}
+	return min(n, most), nil
+}
+
+func (d *desk) cmdUndo(ctx context.Context, ui repl.UI, args string) error {
+	k := d.conv.keeper
+	if k == nil {
+		return errNoKeeper
+	}
+	n, err := count(args, max(1, len(k.List())))
+	if err != nil {
+		return err
+	}
+	if d.conv.Busy() {
+		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
+	}
+	report, err := k.Undo(ctx, n, false)
+	if errors.Is(err, checkpoint.ErrOthers) {
+		if !confirmOthers(ui, report) {
+			ui.Print("nothing was restored")
+			return nil
+		}
+		report, err = k.Undo(ctx, n, true)
+	}
+	if err != nil {
+		return err
+	}
+	printReport(ui, "undone", report)
+	ui.Print(checkpoint.CannotUndo)
+	return d.offerRewind(ui, report)
+}
+
+func (d *desk) cmdRedo(ctx context.Context, ui repl.UI, _ string) error {
+	k := d.conv.keeper
+	if k == nil {
+		return errNoKeeper
+	}
+	if d.conv.Busy() {
+		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
+	}
+	report, err := k.Redo(ctx, false)
+	if errors.Is(err, checkpoint.ErrOthers) {
+		if !confirmOthers(ui, report) {
+			ui.Print("nothing was restored")
+			return nil
+		}
+		report, err = k.Redo(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
+	printReport(ui, "redone", report)
+	return nil
+}
+
+// confirmOthers lists what somebody else changed since, and asks.
+func confirmOthers(ui repl.UI, r checkpoint.Report) bool {
+	for _, l := range r.Others {
+		ui.Warn(fmt.Sprintf("%s: %s", termtext.Line(l.Path), termtext.Line(l.Why)))
+	}
+	line, ok := ui.AskLine("These files changed since the turn. Restore them all the same? [y/N] ")
+	return ok && strings.EqualFold(strings.TrimSpace(line), "y")
+}
+
+func printReport(ui repl.UI, done string, r checkpoint.Report) {
+	for _, c := range r.Files {
+		line := fmt.Sprintf("%-9s %s", c.What, termtext.Line(c.Path))
+		if c.From != "" {
+			line += " (was " + termtext.Line(c.From) + ")"
+		}
+		ui.Print(line)
+	}
+	for _, l := range r.Left {
+		ui.Warn(fmt.Sprintf("not restored: %s: %s", termtext.Line(l.Path), termtext.Line(l.Why)))
+	}
+	for _, m := range r.Moved {
+		ui.Print(fmt.Sprintf("git: %s moved from %s to %s since; it stays", m.Ref, orNone(m.From), orNone(m.To)))
+	}
+	var labels []string
+	for _, e := range r.Turns {
+		labels = append(labels, strconv.Quote(termtext.Cut(termtext.Line(e.Label), 40)))
+	}
+	ui.Print(fmt.Sprintf("%s: %s, %s", done, strings.Join(labels, ", "), plural(len(r.Files), "path", "paths")))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s[:min(len(s), 12)]
+}
+
+// offerRewind asks whether the conversation should forget the undone turns too.
+func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
+	if len(r.Turns) == 0 {
+		return nil
+	}
+	k := d.conv.keeper
+	k.mu.Lock()
+	at, known := k.turns[r.Turns[0].ID]
+	k.mu.Unlock()
+	if !known || at > len(d.conv.History()) {
+		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
+		return nil
+	}
+	line, ok := ui.AskLine("Should the conversation forget these turns too? [y/N] ")
+	if !ok || !strings.EqualFold(strings.TrimSpace(line), "y") {
+		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
+		return nil
+	}
+	return d.conv.Rewind(at)
+}
+
+func (d *desk) cmdCheckpoints(_ context.Context, ui repl.UI, _ string) error {
+	k := d.conv.keeper
+	if k == nil {
+		return errNoKeeper
+	}
+	list := k.List()
+	if len(list) == 0 {
+		ui.Print("no turn has run yet")
+	}
+	for i, e := range list {
+		state := plural(e.Changes, "change", "changes")
+		switch {
+		case e.Undone:
+			state = "undone"
+		case !e.Kept:
+			state += ", cannot be undone"
+		}
+		ui.Print(fmt.Sprintf("%3d  %s  %-20s %s", len(list)-i, e.Time.Local().Format("15:04"), state, termtext.Cut(termtext.Line(e.Label), 60)))
+	}
+	if line := k.line(); line != "" {
+		ui.Print(line)
+	}
+	return nil
+}
