@@ -178,6 +178,9 @@ func (d *desk) banner() string {
 	if w.profile.Name != "coding" {
 		parts = append(parts, w.profile.Name)
 	}
+	if line := w.gitLine(d.ctx); line != "" {
+		parts = append(parts, line)
+	}
 	if w.readOnly.Load() {
 		parts = append(parts, "read-only")
 	}

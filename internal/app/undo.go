@@ -217,7 +217,7 @@ func confirmOthers(ui repl.UI, r checkpoint.Report) bool {
 	for _, l := range r.Others {
 		ui.Warn(fmt.Sprintf("%s: %s", termtext.Line(l.Path), termtext.Line(l.Why)))
 	}
-	line, ok := ui.AskLine("These files changed since the turn. Restore them all the same? [y/N] ")
+	line, ok := ui.AskLine("Restore these all the same? [y/N] ")
 	return ok && strings.EqualFold(strings.TrimSpace(line), "y")
 }
 
@@ -262,7 +262,7 @@ func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
-	line, ok := ui.AskLine("Should the conversation forget these turns too? [y/N] ")
+	line, ok := ui.AskLine("Forget these turns too? [y/N] ")
 	if !ok || !strings.EqualFold(strings.TrimSpace(line), "y") {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
