@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"zcoder/internal/approval"
 	"zcoder/internal/event"
@@ -47,7 +48,7 @@ func (s *Session) withdraw(q *question, turn string) {
 
 func show(r approval.Request, v approval.Verdict) event.Question {
 	reasons := append([]string(nil), r.MustAsk...)
-	if v.Reason != "" {
+	if v.Reason != "" && v.Reason != strings.Join(r.MustAsk, "; ") { // the policy may only repeat them
 		reasons = append(reasons, v.Reason)
 	}
 	return event.Question{

@@ -164,6 +164,19 @@ func TestFirstAnswerWins(t *testing.T) {
 	}
 }
 
+func TestAQuestionGivesAReasonOnce(t *testing.T) {
+	r := approval.Request{MustAsk: []string{"a secret", "two links"}}
+	for _, tt := range []struct{ name, verdict, want string }{
+		{"the request's own", "a secret; two links", "a secret|two links"},
+		{"one more", "an ask rule", "a secret|two links|an ask rule"},
+		{"none", "", "a secret|two links"},
+	} {
+		if got := strings.Join(show(r, approval.Verdict{Reason: tt.verdict}).Reasons, "|"); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestCancelWithdrawsTheQuestion(t *testing.T) {
 	s, _, _ := newSession(t, nil, call("ls"))
 	done := prompt(s, "go")
