@@ -10,6 +10,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // hold keeps the background from scanning until the returned function is called.
@@ -75,6 +78,7 @@ func TestKilledBeforeTheSnapshot(t *testing.T) {
 	must(t, k.KeepFile(ctx, "a.txt", "b.txt"))
 	write(t, root+"/a.txt", "agent\n")
 	write(t, root+"/b.txt", "agent\n")
+	write(t, root+"/other.txt", "not known of\n")
 	closed := make(chan error)
 	go func() { closed <- k.Close() }()
 	<-k.quit
@@ -82,8 +86,49 @@ func TestKilledBeforeTheSnapshot(t *testing.T) {
 	must(t, <-closed)
 	k = openKeeper(t, o)
 	undo(t, k, 1, true)
-	if read(t, root+"/a.txt") != "one\n" || exists(root+"/b.txt") {
-		t.Error("not restored")
+	if read(t, root+"/a.txt") != "one\n" || exists(root+"/b.txt") || !exists(root+"/other.txt") {
+		t.Error("not restored, or too much")
+	}
+}
+
+// TestStampsThatProveNothing: a file that changed as late as it was read is read again,
+// also when its stamp is the same.
+func TestStampsThatProveNothing(t *testing.T) {
+	at := time.Unix(1_700_000_000, 500_000_000)
+	tests := []struct {
+		name         string
+		mtime, ctime time.Time
+		want         bool
+	}{
+		{"long settled", at.Add(-time.Hour), at.Add(-time.Hour), false},
+		{"just before", at.Add(-30 * time.Millisecond), at.Add(-time.Hour), false},
+		{"within a tick of the kernel", at.Add(-10 * time.Millisecond), at.Add(-time.Hour), true},
+		{"its name or mode changed within a tick", at.Add(-time.Hour), at.Add(-10 * time.Millisecond), true},
+		{"in the future", at.Add(time.Hour), at.Add(-time.Hour), true},
+		{"whole seconds", at.Truncate(time.Second).Add(-time.Second), at.Truncate(time.Second).Add(-time.Second), true},
+		{"whole seconds, settled", at.Truncate(time.Second).Add(-3 * time.Second), at.Truncate(time.Second).Add(-3 * time.Second), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &scanner{limits: Limits{}.withDefaults(), started: at.UnixNano()}
+			e, err := s.leaf(place{rules: &rules{read: true}}, entry{name: "a", stamp: stamp{mtime: tt.mtime.UnixNano(), ctime: tt.ctime.UnixNano(), mode: unix.S_IFREG}}, nil)
+			must(t, err)
+			if e.racy != tt.want {
+				t.Errorf("racy: %v", e.racy)
+			}
+		})
+	}
+	root := quickDir(t)
+	write(t, root+"/a", "one\n")
+	k := openKeeper(t, Options{Root: root, Store: quickDir(t)})
+	c := act(t, k, "same stamp", func() {
+		write(t, root+"/a", "two\n")
+		var st unix.Stat_t
+		must(t, unix.Lstat(root+"/a", &st))
+		k.now.entries[0].stamp = stampOf(&st) // as if the clock had not moved on
+	})
+	if got := say(c.Files); !slices.Equal(got, []string{"modified a"}) {
+		t.Errorf("changes %q", got)
 	}
 }
 

@@ -389,3 +389,28 @@ func FuzzReadHistory(f *testing.F) {
 		h.trees()
 	})
 }
+
+// TestLargeFileChangesWhileItIsWritten: what is not what was announced is taken back,
+// and the pack stays whole.
+func TestLargeFileChangesWhileItIsWritten(t *testing.T) {
+	s, err := openStore(quickDir(t), "/ws")
+	must(t, err)
+	t.Cleanup(func() { must(t, s.close()) })
+	p, q := newPackWriter(s), &squeezer{}
+	first, err := p.add(q, plumbing.BlobObject, []byte("first\n"))
+	must(t, err)
+	wanted := strings.Repeat("wanted", 1000)
+	name := hashOf("blob", []byte(wanted))
+	for _, content := range []string{strings.Repeat("WANTED", 1000), wanted[1:], wanted + "x"} {
+		if err := p.addStream(q, name, int64(len(wanted)), strings.NewReader(content)); !errors.Is(err, errSizeChanged) {
+			t.Errorf("%d bytes: %v", len(content), err)
+		}
+	}
+	must(t, p.addStream(q, name, int64(len(wanted)), strings.NewReader(wanted)))
+	must(t, p.commit())
+	for h, want := range map[plumbing.Hash]string{first: "first\n", name: wanted} {
+		if got, err := s.read(h, 1<<20); err != nil || string(got) != want {
+			t.Errorf("%s: %d bytes, %v", h, len(got), err)
+		}
+	}
+}

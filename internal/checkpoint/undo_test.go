@@ -387,6 +387,17 @@ func TestSwappedForLink(t *testing.T) {
 	if len(r.Left) != 1 || read(t, outside+"/b.txt") != "outside\n" {
 		t.Errorf("left %q, outside %q", r.Left, read(t, outside+"/b.txt"))
 	}
+	must(t, os.Remove(root+"/dir"))
+	must(t, os.Rename(root+"/dir.away", root+"/dir"))
+	must(t, os.Remove(outside+"/b.txt"))
+	act(t, k, "two", func() { must(t, os.Remove(root+"/dir/b.txt")) })
+	must(t, os.Rename(root+"/dir", root+"/dir.away"))
+	must(t, os.Symlink(outside, root+"/dir"))
+	r, err = k.Undo(ctx, 1, true)
+	must(t, err)
+	if len(r.Left) != 1 || exists(outside+"/b.txt") {
+		t.Errorf("left %q, or a file was made outside", r.Left)
+	}
 }
 
 // TestChangedAtTheLastMoment: what is not as it was looked at stays.
