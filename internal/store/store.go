@@ -66,13 +66,13 @@ func (s *Store) path(id string) (string, error) {
 
 // Info is what a list shows of a session.
 type Info struct {
-	ID        string
-	Workspace string
-	Profile   string
-	Model     string
-	Title     string // first line of the first request, or the title it was given
-	Turns     int
-	Changed   time.Time
+	ID        string    `json:"id"`
+	Workspace string    `json:"workspace"`
+	Profile   string    `json:"profile"`
+	Model     string    `json:"model,omitempty"`
+	Title     string    `json:"title"` // first line of the first request, or the title it was given
+	Turns     int       `json:"turns"`
+	Changed   time.Time `json:"changed"`
 }
 
 // List returns the sessions of one workspace and profile, or of all when both are
