@@ -89,31 +89,46 @@ func breakSentences(text string) string {
 	return b.String()
 }
 
+// Distances in a sentence, in words.
+const (
+	nearVerb = 4 // "send the other two agents": from a verb to the one who is told
+	nearTo   = 3 // "write it up to the other instance": from "to"
+)
+
 // tells reads the words of one sentence. Some verbs count wherever they stand; others
-// have further meanings and count before the one who is told.
+// have further meanings and count before the one who is told: near, or with a "to".
 func tells(words []string) bool {
-	told, firm, directed, let := false, false, false, false
+	told, firm, let := false, false, false
+	verb, to := -1, -1 // the last directed verb, and the last "to" behind one
 	for i, word := range words {
 		word = bare(word)
 		switch {
-		case isInstance(word):
-			if word == "agent" && i > 0 && bare(words[i-1]) == "user" {
-				continue // the header of a browser
-			}
+		case isInstance(word) && !(word == "agent" && i > 0 && bare(words[i-1]) == "user"): // the header of a browser
 			told = true
-			if directed {
+			if verb >= 0 && i-verb <= nearVerb && !isWriting(bare(words[verb])) || to >= 0 && i-to <= nearTo {
 				return true
 			}
 		case isTelling(word), word == "know" && let:
 			firm = true
 		case word == "let":
 			let = true
-		case isDirected(word):
-			directed = true
+		case isDirected(word), isWriting(word):
+			verb = i
+		case word == "to" && verb >= 0:
+			to = i
 		}
 		if told && firm {
 			return true
 		}
+	}
+	return false
+}
+
+// isWriting is a verb of telling only with "to": agents are also what is written.
+func isWriting(word string) bool {
+	switch word {
+	case "write", "writes", "writing", "say", "says", "saying", "talk", "talking", "speak", "speaking":
+		return true
 	}
 	return false
 }
@@ -158,8 +173,7 @@ func isDirected(word string) bool {
 		"answer", "answers", "answering", "reply", "replies", "replying", "respond", "responds", "responding",
 		"forward", "forwards", "forwarding", "relay", "relays", "relaying", "pass", "passes", "passing",
 		"hand", "hands", "handing", "delegate", "delegates", "delegating", "request", "requests", "requesting",
-		"ping", "pings", "pinging", "share", "shares", "sharing", "say", "says", "saying", "talk", "talking",
-		"speak", "speaking", "write", "writing", "give", "gives", "giving", "warn", "warns", "warning", "remind", "reminds", "reminding":
+		"ping", "pings", "pinging", "share", "shares", "sharing", "give", "gives", "giving", "warn", "warns", "warning", "remind", "reminds", "reminding":
 		return true
 	}
 	return false
