@@ -9,11 +9,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"zcoder/internal/mcpstub"
 	"zcoder/internal/scripted"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zcoder": main})
+	testscript.Main(m, map[string]func(){
+		"zcoder":  main,
+		"mcpstub": func() { os.Exit(mcpstub.Main(os.Args[1:])) },
+	})
 }
 
 // TestScripts runs the program as its users do, against the scripted model server.

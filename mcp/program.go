@@ -19,8 +19,8 @@ type Program struct {
 	Path string `json:"path"`
 	// Real is where its links lead.
 	Real string `json:"real"`
-	// Files are the digests of the program and of files in its arguments that lie in
-	// the workspace, by path: the project, and the model, can change them.
+	// Files are the digests of the program, and of scripts in its arguments, that lie
+	// in the workspace, by path: the project, and the model, can change them.
 	Files map[string]string `json:"files,omitempty"`
 }
 
@@ -120,7 +120,17 @@ func executable(file string) error {
 // maxDigest bounds what is read of a file in the workspace, in bytes.
 const maxDigest = 64 << 20
 
-// workspaceFile returns the digest of the file that a word names if it lies in the
+// isScript reports whether a file is one that an interpreter runs, as opposed to data
+// that a server may change all the time.
+func isScript(name string, mode os.FileMode) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".pl", ".php", ".lua", ".jar", ".wasm":
+		return true
+	}
+	return mode&0o111 != 0
+}
+
+// workspaceFile returns the digest of the script that a word names if it lies in the
 // workspace, and "" for every other word.
 func workspaceFile(word, dir, root string) (name, sum string, err error) {
 	if word == "" || len(word) > 4096 || strings.ContainsRune(word, 0) {
@@ -143,7 +153,8 @@ func workspaceFile(word, dir, root string) (name, sum string, err error) {
 		return "", "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || !isScript(rel, info.Mode()) {
 		return "", "", err
 	}
 	h := sha256.New()

@@ -414,7 +414,7 @@ func trustFlow(ctx context.Context, hub *mcp.Hub, name string, a asking) error {
 		names = []string{name}
 	}
 	if len(names) == 0 {
-		names = drifted(hub)
+		names = drifted(ctx, hub, a)
 	}
 	if len(names) == 0 {
 		a.show("there is nothing to trust: no server of this project waits, and no tool changed")
@@ -426,14 +426,20 @@ func trustFlow(ctx context.Context, hub *mcp.Hub, name string, a asking) error {
 	return errors.Join(errs...)
 }
 
-// drifted are the servers whose tools are not the pinned ones.
-func drifted(hub *mcp.Hub) []string {
+// drifted are the servers whose tools are not the pinned ones. It starts those that
+// may run and do not.
+func drifted(ctx context.Context, hub *mcp.Hub, a asking) []string {
 	var list []string
 	for _, s := range hub.Servers() {
-		for _, t := range s.Tools {
-			if t.Withheld != "" && !contains(list, s.Name) {
-				list = append(list, s.Name)
-			}
+		if s.Standing != mcp.Ready {
+			continue
+		}
+		rv, err := hub.ReviewTools(ctx, s.Name)
+		switch {
+		case err != nil:
+			a.show(err.Error())
+		case !rv.Same:
+			list = append(list, s.Name)
 		}
 	}
 	return list
