@@ -338,7 +338,7 @@ func (d *desk) consultLater(k work, done func(worker.Report)) error {
 		})
 		done(r)
 		log.add([]byte(reportForPerson(k, r, edited{}) + "\n"))
-		return strings.TrimPrefix(statusWords(k.h, r.Status), k.h.Name+" ") + detail(r), w.reportForModel(k, r, edited{})
+		return string(r.Status) + detail(r), w.reportForModel(k, r, edited{})
 	})
 	if err != nil {
 		done(worker.Report{Status: worker.Failed})

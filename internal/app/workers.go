@@ -284,12 +284,12 @@ func (d *desk) letEdit(ctx context.Context, ui repl.UI, k work, done func(worker
 		return err
 	}
 	k.version = d.w.workerVersion(ctx, k.h, k.path)
-	watch, err := d.conv.watchTyped(ctx, "/"+k.h.Name+"! "+k.request)
+	watch, unkept := d.conv.watchTyped(ctx, "/"+k.h.Name+"! "+k.request)
 	if ctx.Err() != nil {
-		return none(errors.Join(ctx.Err(), err))
+		return none(ctx.Err())
 	}
-	if err != nil {
-		ui.Warn("the state of the workspace cannot be kept, so what the worker changes cannot be shown or undone: " + err.Error())
+	if unkept != nil {
+		ui.Warn("the state of the workspace cannot be kept, so what the worker changes cannot be shown or undone in full: " + unkept.Error())
 		if line, ok := ui.AskLine("Let it edit all the same? Type yes: "); !ok || strings.TrimSpace(line) != "yes" {
 			return none(errors.New("the worker was not started"))
 		}
@@ -297,9 +297,12 @@ func (d *desk) letEdit(ctx context.Context, ui repl.UI, k work, done func(worker
 	d.conv.Emit(event.Event{Kind: event.Info, Text: d.beforeEdit(k)})
 	r := d.w.runWorker(ctx, k, shower(ui, k.h.Name))
 	done(r)
-	changes := edited{unsure: "the state before was not kept"}
+	var changes edited
 	if watch != nil {
 		changes = watch.changes(context.WithoutCancel(ctx))
+	}
+	if unkept != nil {
+		changes.unsure = "the state before was not kept"
 	}
 	d.deliver(k, r, changes)
 	return workerError(ctx, k, r)
@@ -317,7 +320,9 @@ func (d *desk) beforeEdit(k work) string {
 
 // deliver shows a report, and puts it into the history when it says something.
 func (d *desk) deliver(k work, r worker.Report, changes edited) {
-	d.conv.Emit(event.Event{Kind: event.Info, Text: reportForPerson(k, r, changes)})
+	if k.mode == worker.Edit || r.Reply != "" || workerError(d.ctx, k, r) == nil {
+		d.conv.Emit(event.Event{Kind: event.Info, Text: reportForPerson(k, r, changes)})
+	}
 	if record := d.w.reportForModel(k, r, changes); record != "" {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: record})
 	}
@@ -452,6 +457,7 @@ func (d *desk) cmdWorkers(ctx context.Context, ui repl.UI, _ string) error {
 		ui.Print("none: " + err.Error())
 		return nil
 	}
+	var lines []string
 	for _, h := range worker.Table() {
 		_, path, err := d.w.findWorker(h.Name)
 		line := fmt.Sprintf("%-9s not available: %v", h.Name, err)
@@ -459,13 +465,13 @@ func (d *desk) cmdWorkers(ctx context.Context, ui repl.UI, _ string) error {
 			version := cmp.Or(d.w.workerVersion(ctx, h, path), "version unknown")
 			line = fmt.Sprintf("%-9s %s  %s  model: %s", h.Name, version, d.w.shortPath(path), cmp.Or(d.w.workerModel(h.Name), "its own choice"))
 		}
-		ui.Print(line)
+		lines = append(lines, line)
 	}
 	state := "off; the setting delegate switches it on"
 	if d.w.v.Bool("delegate") {
 		state = "on: the model may ask for a worker, and each call needs your approval"
 	}
-	ui.Print("the tool delegate is " + state)
+	ui.Print(strings.Join(append(lines, "the tool delegate is "+state), "\n"))
 	return nil
 }
 

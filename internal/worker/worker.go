@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -251,3 +252,18 @@ func stopped(out proc.Outcome, cause error, over bool) Status {
 	}
 	return ""
 }
+
+// versionTime bounds asking a program for its version; some need seconds to start.
+const versionTime = 15 * time.Second
+
+// Version asks a program for its version. It returns "" when it does not say. It
+// blocks until the program ended.
+func Version(ctx context.Context, path string, env []string) string {
+	out, err := proc.Run(ctx, proc.Spec{Argv: []string{path, "--version"}, Dir: "/", Env: env, MaxOutput: maxErrors, Timeout: versionTime})
+	if err != nil || out.ExitCode != 0 {
+		return ""
+	}
+	return versionNumber.FindString(out.Output)
+}
+
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)+[-.+\w]*`)
