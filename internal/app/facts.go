@@ -197,6 +197,11 @@ func (r *ruleFiles) load() (*policy.Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What a link leads to is an ordinary file of the workspace, which the model may write.
+	dir := filepath.Dir(r.workspace)
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, fmt.Errorf("read policy: %q is a link; make it a directory", dir)
+	}
 	workspace, err := parseRules(r.workspace, policy.WorkspaceRules)
 	if err != nil {
 		return nil, err
