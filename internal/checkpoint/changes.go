@@ -150,15 +150,31 @@ func (k *Keeper) compareTrees(ctx context.Context, a, b plumbing.Hash, emit func
 	if a == b {
 		return nil
 	}
-	old, err := k.store.tree(a)
+	old, err := k.state(a)
 	if err != nil {
 		return err
 	}
-	now, err := k.store.tree(b)
+	now, err := k.state(b)
 	if err != nil {
 		return err
 	}
 	return k.store.compare(ctx, "", old, now, emit)
+}
+
+// state returns a state that was stored, from memory when it is there.
+func (k *Keeper) state(h plumbing.Hash) (*dir, error) {
+	k.mu.Lock()
+	known := []*dir{k.now}
+	if k.turn != nil {
+		known = append(known, k.turn.state)
+	}
+	k.mu.Unlock()
+	for _, d := range known {
+		if d != nil && d.hash == h {
+			return d, nil
+		}
+	}
+	return k.store.tree(h)
 }
 
 func changeOf(d difference) Change {

@@ -242,6 +242,9 @@ func (k *Keeper) Close() error {
 	close(k.quit)
 	k.running.Wait()
 	err := k.saveCache()
+	if k.history.idle() { // nobody will miss it
+		err = errors.Join(err, os.Remove(k.manifest.f.Name()))
+	}
 	return errors.Join(err, k.manifest.f.Close(), k.store.close(), unix.Close(k.root))
 }
 

@@ -158,10 +158,15 @@ func pin(d, kept *dir) *dir {
 		have := d.find(k.name)
 		known := have != nil && have.kind != unkept
 		switch {
-		case known && k.kind == folder && have.kind == folder:
+		case known && k.dir != nil && (have.kind == folder || have.kind == absent):
 			e := *have
-			if e.dir = pin(have.dir, k.dir); e.dir != have.dir {
-				e.hash = e.dir.hash
+			if e.dir == nil {
+				e.dir = emptyState()
+			}
+			if e.dir = pin(e.dir, k.dir); e.dir != have.dir {
+				if e.kind == folder {
+					e.hash = e.dir.hash
+				}
 				d = d.with(e)
 			}
 		case known && have.ignored && !have.pinned:
@@ -181,7 +186,7 @@ func (e *entry) asPinned() entry {
 	if e.dir == nil {
 		return p
 	}
-	p.dir = pin(&dir{partial: true}, e.dir)
+	p.dir = pin(emptyState(), e.dir)
 	if e.kind == folder {
 		p.kind, p.mode, p.uid, p.gid = folder, e.mode, e.uid, e.gid
 		p.stamp = e.stamp
@@ -200,7 +205,7 @@ func insert(d *dir, chain []entry) *dir {
 	if len(chain) > 1 && (e.kind == folder || e.kind == absent) {
 		below := e.dir
 		if below == nil {
-			below = &dir{partial: true}
+			below = emptyState()
 		}
 		if e.dir = insert(below, chain[1:]); e.kind == folder {
 			e.hash = e.dir.hash

@@ -198,6 +198,57 @@ func TestEditsOnly(t *testing.T) {
 	}
 }
 
+// TestNewFileThatComesLater: a file that a tool wants to make is looked for until it
+// is there, with the directories that it needs.
+func TestNewFileThatComesLater(t *testing.T) {
+	ctx := context.Background()
+	root := quickDir(t)
+	write(t, root+"/x", "a file in the place of the directory\n")
+	k := openKeeper(t, Options{Root: root, Store: quickDir(t), UserHome: root})
+	turn := func(do func()) []string {
+		_, err := k.Turn(ctx, "x")
+		must(t, err)
+		must(t, k.KeepFile(ctx, "a/b/c.txt", "a/d.txt"))
+		must(t, k.Ready(ctx))
+		do()
+		c, err := k.After(ctx)
+		must(t, err)
+		return say(c.Files)
+	}
+	if got := turn(func() {}); len(got) > 0 {
+		t.Errorf("changes %q", got)
+	}
+	if got := turn(func() { write(t, root+"/a/other", "x") }); !slices.Equal(got, []string{"created a"}) {
+		t.Errorf("changes %q", got)
+	}
+	if got := turn(func() { write(t, root+"/a/b/c.txt", "x"); write(t, root+"/a/d.txt", "x") }); !slices.Equal(got, []string{"created a/b", "created a/b/c.txt", "created a/d.txt"}) {
+		t.Errorf("changes %q", got)
+	}
+	if got := turn(func() { must(t, os.RemoveAll(root+"/a")) }); !slices.Equal(got, []string{"deleted a", "deleted a/b", "deleted a/b/c.txt", "deleted a/d.txt"}) {
+		t.Errorf("changes %q", got)
+	}
+	undo(t, k, 1, false)
+	if !exists(root+"/a/b/c.txt") || exists(root+"/a/other") {
+		t.Error("not restored")
+	}
+}
+
+// TestStoreInTheWorkspace: the program's own files are no part of a state.
+func TestStoreInTheWorkspace(t *testing.T) {
+	root := quickDir(t)
+	write(t, root+"/a", "a\n")
+	write(t, root+"/.zcoder/config.toml", "x")
+	k := openKeeper(t, Options{Root: root, Store: root + "/.zcoder/checkpoints", Exclude: []string{root + "/.zcoder"}})
+	c := act(t, k, "one", func() { write(t, root+"/a", "b\n"); write(t, root+"/.zcoder/config.toml", "y") })
+	if got := say(c.Files); !slices.Equal(got, []string{"modified a"}) {
+		t.Errorf("changes %q", got)
+	}
+	undo(t, k, 1, false)
+	if read(t, root+"/.zcoder/config.toml") != "y" {
+		t.Error("the settings were restored")
+	}
+}
+
 // TestGrowing: when a workspace grows over the limit, what was kept stays kept, what
 // is new is neither kept nor removed, and tool edits are kept.
 func TestGrowing(t *testing.T) {

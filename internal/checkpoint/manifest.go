@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +115,11 @@ func (m *manifest) sync() error {
 	return nil
 }
 
+// idle reports whether there is nothing in the history to undo.
+func (h *history) idle() bool {
+	return len(h.steps) == 0 && !slices.ContainsFunc(h.turns, func(t *turn) bool { return t.acts })
+}
+
 // history is what a manifest says.
 type history struct {
 	turns []*turn
@@ -202,6 +208,7 @@ func (h *history) apply(l line) {
 		for len(h.turns) > 0 && h.turns[0].id <= l.Turn {
 			h.turns = h.turns[1:]
 		}
+		h.steps = slices.DeleteFunc(h.steps, func(s *step) bool { return len(s.turns) > 0 && slices.Max(s.turns) <= l.Turn })
 	}
 }
 

@@ -28,10 +28,14 @@ const (
 	smallPack = 16 << 20
 )
 
-func (s *store) count() int {
+// count returns how many packs there are, and their size in bytes.
+func (s *store) count() (n int, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.packs)
+	for _, p := range s.packs {
+		size += p.size
+	}
+	return len(s.packs), size
 }
 
 // prune keeps the stores of all workspaces within their bound and this one in few
@@ -40,7 +44,7 @@ func (k *Keeper) prune(ctx context.Context) error {
 	if err := Prune(ctx, k.o.Store, k.limits.Store); err != nil {
 		return err
 	}
-	if k.store.count() <= maxPacks {
+	if n, _ := k.store.count(); n <= maxPacks {
 		return k.dropTurns(ctx)
 	}
 	if err := withStore(k.store.dir, func(s *store) error { return s.collect(ctx) }); err != nil {

@@ -239,7 +239,7 @@ func (s *scanner) entry(ctx context.Context, at place, name string, old *entry) 
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		if old != nil && (s.known || old.kind == absent || old.pinned) {
-			return entry{name: name, kind: absent, pinned: old.pinned}, nil
+			return entry{name: old.name, kind: absent, pinned: old.pinned, dir: old.dir}, nil
 		}
 		return entry{kind: vanished}, nil
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -200,8 +201,12 @@ func (s *store) adopt(p *pack) {
 
 // has reports whether an object is in the store.
 func (s *store) has(h plumbing.Hash) bool {
-	p, _ := s.find(h)
-	return p != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.packs, func(p *pack) bool {
+		ok, _ := p.index.Contains(h)
+		return ok
+	})
 }
 
 func (s *store) find(h plumbing.Hash) (*pack, int64) {

@@ -75,7 +75,7 @@ type entry struct {
 	uid, gid uint32
 	hash     plumbing.Hash // of the content, the target or the tree; of what is unkept its outer signs
 	stamp    stamp         // zero when it was not looked at; of a folder only its identity
-	dir      *dir          // of a folder that was scanned; else its tree is in the store
+	dir      *dir          // of a folder that was scanned, else its tree is in the store; of what is absent names to look for
 }
 
 // dir is a directory in a state. It does not change once it is sealed, so states

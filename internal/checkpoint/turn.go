@@ -116,7 +116,7 @@ func (k *Keeper) tidy(ctx context.Context) {
 		k.sweep(ctx)
 		_ = k.saveCache()
 	}
-	if first || k.store.count() > maxPacks {
+	if packs, size := k.store.count(); first || packs > maxPacks || size > k.limits.Store {
 		_ = k.prune(ctx)
 	}
 }
@@ -207,9 +207,8 @@ func (k *Keeper) look(ctx context.Context, pack *packWriter) (sight, error) {
 	if errors.Is(err, errLimit) {
 		k.mu.Lock()
 		k.restrict(fmt.Sprintf("the workspace has more than %d files or %d MB", k.limits.Files, k.limits.Bytes>>20))
-		before = k.now
 		k.mu.Unlock()
-		s = k.scanner(true)
+		s, before = k.scanner(true), emptyState()
 		state, err = s.tree(ctx, k.root, before)
 	}
 	if err != nil {

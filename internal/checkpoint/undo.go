@@ -271,11 +271,11 @@ func (k *Keeper) endOf(t *turn) plumbing.Hash {
 
 // fromStep turns the items of an undo into those of its redo.
 func (k *Keeper) fromStep(items []*item, s *step) error {
-	before, err := k.store.tree(s.before)
+	before, err := k.state(s.before)
 	if err != nil {
 		return err
 	}
-	after, err := k.store.tree(s.after)
+	after, err := k.state(s.after)
 	if err != nil {
 		return err
 	}
