@@ -50,6 +50,9 @@ type attachment struct {
 // @mentions name. The text itself stays as it was typed.
 func (w *workbench) expander(c *conversation) func(context.Context, event.Input) event.Input {
 	return func(ctx context.Context, in event.Input) event.Input {
+		if in.Peer != nil {
+			return in // the text of another agent is data
+		}
 		in.Before = append(in.Before, w.activateNamed(c, in.Text)...)
 		typed, _, _ := strings.Cut(in.Text, pipedMark)
 		list, refused := w.mentions(typed)
@@ -116,7 +119,10 @@ func (b *brain) windowInUse() int {
 // cutLines keeps the first n characters of a text, up to a line's end, and says so.
 func cutLines(text string, n int, unit string) string {
 	const reserve = 100 // for the last line
-	kept := string([]rune(text)[:max(0, n-reserve)])
+	if n < reserve {
+		return "[no room for it]"
+	}
+	kept := string([]rune(text)[:n-reserve])
 	if i := strings.LastIndexByte(kept, '\n'); i >= 0 {
 		kept = kept[:i+1]
 	}
