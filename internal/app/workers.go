@@ -260,8 +260,7 @@ func (d *desk) cmdWorker(ctx context.Context, ui repl.UI, name string, mode work
 	}
 	r := d.w.runWorker(ctx, k, shower(ui, name))
 	done(r)
-	d.deliver(k, r, edited{})
-	return workerError(ctx, k, r)
+	return d.deliver(ctx, k, r, edited{})
 }
 
 // shower shows what a worker does, in the status row and in a bounded number of lines.
@@ -304,8 +303,7 @@ func (d *desk) letEdit(ctx context.Context, ui repl.UI, k work, done func(worker
 	if unkept != nil {
 		changes.unsure = "the state before was not kept"
 	}
-	d.deliver(k, r, changes)
-	return workerError(ctx, k, r)
+	return d.deliver(ctx, k, r, changes)
 }
 
 // beforeEdit says which program works in which mode where, and what nobody watches.
@@ -318,14 +316,22 @@ func (d *desk) beforeEdit(k work) string {
 		who, k.path, d.w.shortPath(k.dir), k.h.EditMode, k.h.Edits)
 }
 
-// deliver shows a report, and puts it into the history when it says something.
-func (d *desk) deliver(k work, r worker.Report, changes edited) {
-	if k.mode == worker.Edit || r.Reply != "" || workerError(d.ctx, k, r) == nil {
-		d.conv.Emit(event.Event{Kind: event.Info, Text: reportForPerson(k, r, changes)})
+// deliver shows a report, and puts it into the history when it says something. A
+// consultation that brought nothing is an error of the command.
+func (d *desk) deliver(ctx context.Context, k work, r worker.Report, changes edited) error {
+	err := workerError(ctx, k, r)
+	if err != nil && k.mode == worker.Consult && r.Reply == "" {
+		return err
 	}
+	text := reportForPerson(k, r, changes)
+	if hint := hintOf(err); hint != "" {
+		text += "\nhint: " + hint
+	}
+	d.conv.Emit(event.Event{Kind: event.Info, Text: text})
 	if record := d.w.reportForModel(k, r, changes); record != "" {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: record})
 	}
+	return nil
 }
 
 // workerError is what the command ends with.
@@ -360,14 +366,15 @@ func statusWords(h worker.Harness, s worker.Status) string {
 
 // reportForPerson is what a person sees of a run.
 func reportForPerson(k work, r worker.Report, changes edited) string {
-	head := fmt.Sprintf("%s · %s", statusWords(k.h, r.Status), r.Took.Round(time.Second))
+	head := statusWords(k.h, r.Status)
+	if r.Detail != "" {
+		head += ": " + r.Detail
+	}
+	head += " · " + r.Took.Round(time.Second).String()
 	if r.Usage.Input+r.Usage.Output > 0 {
 		head += fmt.Sprintf(" · %d tokens read, %d written", r.Usage.Input, r.Usage.Output)
 	}
 	lines := []string{head}
-	if r.Status == worker.Asks {
-		lines = append(lines, r.Detail)
-	}
 	if r.Reply != "" {
 		lines = append(lines, r.Reply)
 	}
@@ -395,9 +402,9 @@ func editLines(r worker.Report, changes edited) []string {
 	}
 	lines = append(lines, changes.lines...)
 	if changes.unsure != "" {
-		lines = append(lines, "There may be more changes: "+changes.unsure)
+		return append(lines, "There may be more changes: "+changes.unsure)
 	}
-	return lines
+	return append(lines, "/diff shows the changes, /undo takes them back")
 }
 
 // reportForModel is what the next request sees of a run: text of another program,

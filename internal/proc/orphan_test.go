@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // started runs a script that writes a pid to FIFO and goes on, and returns who it is,
@@ -74,4 +75,19 @@ func TestEndOrphan(t *testing.T) {
 		t.Error("the run goes on")
 	}
 	stop()
+}
+
+func TestFollowFindsWhatACrashLeaves(t *testing.T) {
+	dir := t.TempDir()
+	s := sh("setsid env -i /bin/sh -c 'echo $$ >PID.new; mv PID.new PID; exec sleep 3119' </dev/null >/dev/null 2>&1 &\n" +
+		"while ! [ -e PID ]; do sleep 0.01; done; sleep 0.3; kill -SEGV $$")
+	s.Dir, s.Follow = dir, 20*time.Millisecond
+	o := mustRun(t, s)
+	data, err := os.ReadFile(filepath.Join(dir, "PID"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Signal != "SIGSEGV" || alive(pidFrom(t, string(data))) {
+		t.Errorf("outcome %+v, or what it started runs on", o)
+	}
 }

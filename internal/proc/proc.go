@@ -49,6 +49,10 @@ type Spec struct {
 	// goroutine. Runes are not cut in two. A flood is shown in part, with a line
 	// that says so. It is not called after Run returned, and Run waits for it.
 	OnOutput func([]byte)
+	// Follow is how often the run's processes are listed while the child runs, so that
+	// one is known that clears its environment, changes the session and loses its
+	// parent; 0 is never.
+	Follow time.Duration
 	// OnStart is told who the child is before anything else is done with it, e.g. to
 	// keep a record for EndOrphan. It must return soon.
 	OnStart func(Ident)

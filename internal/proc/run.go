@@ -173,13 +173,25 @@ func (r *run) wait(ctx context.Context) Outcome {
 		defer timer.Stop()
 		late = timer.C
 	}
+	var look <-chan time.Time
+	if r.spec.Follow > 0 {
+		ticker := time.NewTicker(r.spec.Follow)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	var o Outcome
-	select {
-	case <-r.exited:
-	case <-ctx.Done():
-		o.Cancelled = true
-	case <-late:
-		o.TimedOut = true
+	for ended := false; !ended; {
+		ended = true
+		select {
+		case <-r.exited:
+		case <-ctx.Done():
+			o.Cancelled = true
+		case <-late:
+			o.TimedOut = true
+		case <-look:
+			r.fam.find()
+			ended = false
+		}
 	}
 	var left []process
 	if o.Cancelled || o.TimedOut {

@@ -65,6 +65,9 @@ const (
 	maxDetail = 400       // bytes
 	// grace is what a worker needs to end its tools, as measured.
 	grace = 3 * time.Second
+	// follow is how often a worker's processes are listed: its tools may hide from us,
+	// and it may crash.
+	follow = 500 * time.Millisecond
 )
 
 // Spec describes a run. Harness, Path, Dir and Prompt are required.
@@ -122,7 +125,7 @@ func Run(ctx context.Context, s Spec) Report {
 	}
 	spec := proc.Spec{
 		Argv: append([]string{s.Path}, s.Harness.args(s)...), Dir: s.Dir, Env: s.Env,
-		Stdout: in, MaxOutput: maxErrors, Timeout: s.Timeout, Grace: grace, OnStart: s.OnStart,
+		Stdout: in, MaxOutput: maxErrors, Timeout: s.Timeout, Grace: grace, Follow: follow, OnStart: s.OnStart,
 	}
 	if s.Harness.stdin {
 		spec.Stdin = strings.NewReader(s.Prompt)

@@ -186,8 +186,8 @@ func text(t Task, a Agent) string {
 	if t.Edit {
 		may = "It may change files: " + a.Edits
 	}
-	return fmt.Sprintf("Hand work to %s in %s\n%s\nIts own configuration, hooks and plugins are trusted with it, and its commands do not pass this approval.\n\n%s",
-		t.Agent, t.Dir, may, t.Request)
+	return fmt.Sprintf("Hand work to %s.\n%s\nIts own configuration, hooks and plugins are trusted with it, and its commands do not pass this approval.\n\n%s",
+		t.Agent, may, t.Request)
 }
 
 // result is for the model: a JSON object, so that what the agent wrote cannot be taken

@@ -102,7 +102,7 @@ func TestCall(t *testing.T) {
 	if req.Effect != approval.Delegate || req.Summary != "delegate codex (edit) use [masked]" || req.Dir != filepath.Join(root, "sub") {
 		t.Errorf("request %+v", req)
 	}
-	for _, want := range []string{"use [masked]\nand more", "edits in a sandbox", "hooks and plugins are trusted", root + "/sub"} {
+	for _, want := range []string{"use [masked]\nand more", "edits in a sandbox", "hooks and plugins are trusted"} {
 		if !strings.Contains(req.Text, want) {
 			t.Errorf("the text to approve lacks %q:\n%s", want, req.Text)
 		}
