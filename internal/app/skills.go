@@ -21,12 +21,12 @@ func (d *desk) cmdSkills(_ context.Context, ui repl.UI, arg string) error {
 	switch arg {
 	case "":
 	case "reload":
-		before := d.w.system
+		before, _ := d.w.stable()
 		d.w.guide.library.Reload()
 		if err := d.w.assemble(); err != nil {
 			return err
 		}
-		if d.w.system != before {
+		if now, _ := d.w.stable(); now != before {
 			ui.Print("the list of skills changed; the next request reads the conversation anew")
 		}
 	default:
