@@ -57,9 +57,10 @@ type Hub struct {
 	reg     *registry
 	stamps  [3]stamp
 	links   map[string]*link // by key
-	offered []tools.Tool
-	problem []string        // why tools are not offered
-	told    map[string]bool // notices that were given
+	offered []tools.Tool     // as the files, the pins and the servers say now
+	taken   []tools.Tool     // what the turns have
+	problem []string         // why tools are not offered
+	told    map[string]bool  // notices that were given
 }
 
 // Open reads the registry. It starts no server.
@@ -75,6 +76,7 @@ func Open(o Options) *Hub {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reload()
+	h.taken = h.offered
 	return h
 }
 

@@ -29,7 +29,6 @@ type Offer struct {
 func (h *Hub) Refresh(ctx context.Context) Offer {
 	h.relist(ctx)
 	h.mu.Lock()
-	before := h.offered
 	var gone []*link
 	if h.stampNow() != h.stamps {
 		gone = h.reload()
@@ -43,12 +42,9 @@ func (h *Hub) Refresh(ctx context.Context) Offer {
 	} else {
 		h.offered, h.problem = h.offer()
 	}
-	o := Offer{Tools: h.offered, Changed: changes(before, h.offered)}
-	if o.Changed == "" {
-		// The same tools stay the same values.
-		h.offered = before
-		o.Tools = before
-	}
+	o := Offer{Changed: changes(h.taken, h.offered)}
+	h.taken = h.offered
+	o.Tools = h.taken
 	o.Notices = h.untold(h.notices())
 	h.mu.Unlock()
 	endAll(gone)
@@ -62,11 +58,12 @@ func (h *Hub) Notices() []string {
 	return h.untold(h.notices())
 }
 
-// Tools returns the tools that are offered now.
+// Tools returns what the last Refresh did, or at first what is known before any
+// server runs.
 func (h *Hub) Tools() []tools.Tool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.offered
+	return h.taken
 }
 
 func (l *link) everStarted() bool {

@@ -197,9 +197,12 @@ func (rv *ToolReview) show(b *strings.Builder, d Definition, old toolPin, known 
 		j = old.judge()
 	}
 	claim := ""
+	if !known {
+		claim = " (new)"
+	}
 	if j.Claim != approval.Unknown {
 		rv.Claims = append(rv.Claims, d.Name)
-		claim = fmt.Sprintf(" (claims %s, its name says otherwise)", EffectName(j.Claim))
+		claim += fmt.Sprintf(" (claims %s, its name says otherwise)", EffectName(j.Claim))
 	}
 	fmt.Fprintf(b, "  %-9s %s%s\n", EffectName(j.Effect), d.Name, claim)
 	if known && !sameDefinition(old.Definition, d) {

@@ -314,11 +314,13 @@ func (s *server) hang(id json.RawMessage) {
 	s.result(id, text("too late"))
 }
 
-// endless writes one line without an end.
+// endless writes one line without an end, for as long as it seems.
 func (s *server) endless() {
 	block := strings.Repeat("y", 1<<20)
-	for range 64 {
-		s.raw(block)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range 24 {
+		_, _ = io.WriteString(s.out, block)
 	}
-	s.raw("\n")
+	_, _ = io.WriteString(s.out, "\n")
 }
