@@ -12,15 +12,10 @@ import (
 // case, accents, characters that draw nothing, letters of other scripts that look like
 // Latin ones. What is neither letter nor digit becomes one blank.
 func skeleton(text string) string {
-	text = norm.NFKD.String(strings.Map(visible, apart(text)))
 	var b strings.Builder
 	b.Grow(len(text))
 	blank := true
-	for _, r := range text {
-		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
-			continue
-		}
-		r = latin(unicode.ToLower(r))
+	put := func(r rune) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			b.WriteRune(r)
 			blank = false
@@ -29,7 +24,27 @@ func skeleton(text string) string {
 			blank = true
 		}
 	}
+	if isASCII(text) {
+		for _, r := range text {
+			put(unicode.ToLower(r))
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	for _, r := range norm.NFKD.String(strings.Map(visible, apart(text))) {
+		if r < utf8.RuneSelf || !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+			put(latin(unicode.ToLower(r)))
+		}
+	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // apart puts a blank before and behind each run of tag characters, which are a hidden
@@ -56,6 +71,8 @@ func isTag(r rune) bool { return r >= 0xE0020 && r <= 0xE007E }
 // nothing.
 func visible(r rune) rune {
 	switch {
+	case r < utf8.RuneSelf:
+		return r
 	case r == utf8.RuneError:
 		return ' '
 	case isTag(r): // a hidden copy of ASCII
@@ -107,10 +124,12 @@ func leet(s string) string {
 	letter := func(i int) bool { return i >= 0 && i < len(s) && (s[i] >= 'a' && s[i] <= 'z' || isLeet(s[i])) }
 	for i, c := range b {
 		if isLeet(c) && (letter(i-1) || letter(i+1)) {
-			b[i] = map[byte]byte{'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't'}[c]
+			b[i] = leetLetters[strings.IndexByte(leetDigits, c)]
 		}
 	}
 	return string(b)
 }
 
-func isLeet(c byte) bool { return strings.IndexByte("013457", c) >= 0 }
+const leetDigits, leetLetters = "013457", "oieast"
+
+func isLeet(c byte) bool { return strings.IndexByte(leetDigits, c) >= 0 }

@@ -79,12 +79,16 @@ func phrasesIn(lines []string) []hit {
 			found = append(found, h)
 		}
 	}
-	plain := fold(lines, skeleton, " ")
+	folds := make([]string, len(lines))
+	for i, line := range lines {
+		folds[i] = skeleton(line)
+	}
+	plain := fold(folds, func(s string) string { return s }, " ")
 	plain.each(false, add)
-	if digits := fold(lines, func(s string) string { return leet(skeleton(s)) }, " "); digits.text != plain.text {
+	if digits := fold(folds, leet, " "); digits.text != plain.text {
 		digits.each(false, add)
 	}
-	fold(lines, func(s string) string { return unspaced(skeleton(s)) }, "").each(true, add)
+	fold(folds, unspaced, "").each(true, add)
 	slices.SortStableFunc(found, func(a, b hit) int { return a.line - b.line })
 	return found
 }
