@@ -70,7 +70,7 @@ type Param struct {
 // Action is a validated call, ready to run. The zero value does nothing.
 type Action struct {
 	request approval.Request
-	do      func(context.Context, Progress) Result
+	do      func(context.Context, approval.Request, Progress) Result
 }
 
 // Progress receives output of a running action as it comes: whole or partial
@@ -81,6 +81,15 @@ type Progress func(text string)
 // NewAction makes an action. do runs at most once, after the permit was spent; it
 // checks again what Plan read and refuses if it changed.
 func NewAction(r approval.Request, do func(context.Context, Progress) Result) Action {
+	if do == nil {
+		return Action{request: r}
+	}
+	return Action{request: r, do: func(ctx context.Context, _ approval.Request, p Progress) Result { return do(ctx, p) }}
+}
+
+// NewRequestAction makes an action whose do gets the request as it was permitted,
+// with what the loop added to it.
+func NewRequestAction(r approval.Request, do func(context.Context, approval.Request, Progress) Result) Action {
 	return Action{request: r, do: do}
 }
 
@@ -106,7 +115,7 @@ func (a Action) Do(ctx context.Context, p approval.Permit, progress Progress) (R
 	if progress == nil {
 		progress = func(string) {}
 	}
-	return a.do(ctx, progress), nil
+	return a.do(ctx, a.request, progress), nil
 }
 
 // Status says how an action ended.

@@ -127,7 +127,7 @@ func (r runner) Plan(_ context.Context, call tools.Call) (tools.Action, error) {
 		Timeout: limit.String(),
 		Args:    string(call.Args.JSON()),
 	}
-	return tools.NewAction(req, func(ctx context.Context, progress tools.Progress) tools.Result {
+	return tools.NewRequestAction(req, func(ctx context.Context, req approval.Request, progress tools.Progress) tools.Result {
 		again, err := r.directory(cwd)
 		if err != nil || again.Abs() != dir.Abs() || !os.SameFile(again.Info(), dir.Info()) {
 			return tools.Fail("not run: the directory %q changed since the command was approved; call run_command again", cwd)
