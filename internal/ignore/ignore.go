@@ -2,19 +2,23 @@
 //
 // It knows the language of ".gitignore" and how the files of nested directories
 // combine. It knows nothing of directories, repositories or configuration: whoever
-// walks a tree reads the files and hands their text in. Checkpoints and the state
-// of a repository call it.
+// walks a tree reads the files and hands their text in. Checkpoints, the state of a
+// repository and the search tools call it.
 package ignore
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// verdict is what ignore rules say of an entry.
-type verdict uint8
+// Verdict is what ignore rules say of an entry.
+type Verdict uint8
 
+// The verdicts.
 const (
-	silent verdict = iota // no rule speaks of it
-	ignored
-	keep
+	Silent  Verdict = iota // no rule speaks of it
+	Ignored                // the rule that decides ignores it
+	Kept                   // the rule that decides begins with "!"
 )
 
 // rule is one line of an ignore file.
@@ -40,7 +44,7 @@ type Rules struct {
 // Parse reads the text of an ignore file that lies in the directory base, relative to
 // the root of the tree and "" for the root. It returns nil when there is no rule in it.
 func Parse(base, text string) *Rules {
-	set := &Rules{base: base, names: map[string][]int{}, ends: map[string][]int{}}
+	set := empty(base)
 	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
 	for line := range strings.SplitSeq(text, "\n") {
 		if zero := strings.IndexByte(line, 0); zero >= 0 {
@@ -55,6 +59,21 @@ func Parse(base, text string) *Rules {
 		return nil
 	}
 	return set
+}
+
+// FromPatterns makes rules of patterns, one each, that stand as in an ignore file in the
+// directory base, but in which blanks and "#" have no meaning. It reports whether all
+// patterns are well-formed; a malformed one matches nothing.
+func FromPatterns(base string, patterns []string) (rules *Rules, ok bool) {
+	set := empty(base)
+	for _, p := range patterns {
+		set.add(p)
+	}
+	return set, !slices.ContainsFunc(set.rules, func(r rule) bool { return r.glob.never })
+}
+
+func empty(base string) *Rules {
+	return &Rules{base: base, names: map[string][]int{}, ends: map[string][]int{}}
 }
 
 // trimBlanks cuts spaces at the end, except those after a backslash.
@@ -110,7 +129,7 @@ func isEnding(pattern string) bool {
 
 // judge says what the rules say of an entry: its last component and its path from
 // the root.
-func (s *Rules) judge(name, path string, isDir bool) verdict {
+func (s *Rules) judge(name, path string, isDir bool) Verdict {
 	best := s.last(s.names[name], -1, isDir)
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 		best = s.last(s.ends[name[dot:]], best, isDir)
@@ -122,11 +141,11 @@ func (s *Rules) judge(name, path string, isDir bool) verdict {
 	}
 	switch {
 	case best < 0:
-		return silent
+		return Silent
 	case s.rules[best].negated:
-		return keep
+		return Kept
 	}
-	return ignored
+	return Ignored
 }
 
 // last returns the later one of best and the last applicable rule of list.
@@ -179,10 +198,16 @@ func (c *Chain) With(rules *Rules) *Chain {
 // its whole path from the root. It does not look at the directories that hold it:
 // whoever walks does not enter ignored ones.
 func (c *Chain) Ignored(name, path string, isDir bool) bool {
+	return c.Judge(name, path, isDir) == Ignored
+}
+
+// Judge is like Ignored and tells an entry that a rule keeps from one that no rule
+// speaks of.
+func (c *Chain) Judge(name, path string, isDir bool) Verdict {
 	for ; c != nil; c = c.above {
-		if v := c.rules.judge(name, path, isDir); v != silent {
-			return v == ignored
+		if v := c.rules.judge(name, path, isDir); v != Silent {
+			return v
 		}
 	}
-	return false
+	return Silent
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/ignore"
 	"zcoder/internal/workspace"
 )
 
@@ -21,7 +22,7 @@ import (
 type directory struct {
 	fd    int
 	rel   string // from the workspace root, "" for the root itself
-	rules *ignores
+	rules ignores
 	lax   bool // its own ignore files do not count
 	id    identity
 	users atomic.Int32
@@ -90,7 +91,7 @@ func (d *directory) path(name string) string {
 // count. The caller releases it.
 func (d *directory) named(name string, planned fs.FileInfo, lax bool) (*directory, error) {
 	if lax {
-		d.rules = nil
+		d.rules = ignores{}
 	}
 	start := d.hold()
 	if name != "" {
@@ -183,7 +184,7 @@ func (d *directory) list(root string) ([]fs.DirEntry, error) {
 const maxRules = 1 << 20
 
 // readRules reads an ignore file of d given by path, or returns nil.
-func (d *directory) readRules(path string) *ruleSet {
+func (d *directory) readRules(path string) *ignore.Rules {
 	at := d
 	dir, name := splitLast(path)
 	if dir != "" {
@@ -202,7 +203,7 @@ func (d *directory) readRules(path string) *ruleSet {
 	defer unix.Close(fd)
 	text := make([]byte, min(st.Size, maxRules))
 	n, _ := read(fd, text)
-	return parseRules(d.rel, string(text[:n]))
+	return ignore.Parse(d.rel, string(text[:n]))
 }
 
 // descend opens the directory at a relative path without links.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"zcoder/internal/ignore"
 )
 
 // Bounds of a glob, from the tool's contract.
@@ -15,10 +17,10 @@ const (
 
 // filter selects files by name. The zero value wants all.
 type filter struct {
-	except  bool       // the globs name what is not wanted
-	globs   []*ruleSet // one match is enough; relative to the root and to the start
-	endings []string   // of a file type
-	names   []string   // whole names of a file type
+	except  bool            // the globs name what is not wanted
+	globs   []*ignore.Chain // one match is enough; relative to the root and to the start
+	endings []string        // of a file type
+	names   []string        // whole names of a file type
 	typed   bool
 }
 
@@ -29,8 +31,8 @@ func (f *filter) wants(name, path string) bool {
 	if f.globs == nil {
 		return true
 	}
-	for _, set := range f.globs {
-		if set.judge(name, path, false) == ignore {
+	for _, glob := range f.globs {
+		if glob.Ignored(name, path, false) {
 			return !f.except
 		}
 	}
@@ -66,49 +68,46 @@ func (f *filter) addGlob(glob, root, start string) error {
 		return fmt.Errorf("glob is %d bytes long; at most %d are taken", len(glob), maxGlob)
 	}
 	glob, f.except = strings.CutPrefix(strings.TrimSpace(glob), "!")
-	patterns, err := expandBraces("{" + glob + "}")
+	expanded, err := expandBraces("{" + glob + "}")
 	if err != nil {
 		return err
+	}
+	var patterns []string
+	for _, p := range expanded {
+		p = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(p), root+"/"), "./")
+		patterns = append(patterns, selecting(p)...)
 	}
 	bases := []string{""}
 	if start != "." {
 		bases = append(bases, start)
 	}
 	for _, base := range bases {
-		set := &ruleSet{base: base, names: map[string][]int{}, ends: map[string][]int{}}
-		for _, p := range patterns {
-			p = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(p), root+"/"), "./")
-			set.addNegatable(p)
-		}
-		if set.broken() {
+		rules, ok := ignore.FromPatterns(base, patterns)
+		if !ok {
 			return fmt.Errorf("glob %q is malformed: close each [ with ], and put \\ before a bracket or backslash of a name", glob)
 		}
-		f.globs = append(f.globs, set)
+		f.globs = append(f.globs, (*ignore.Chain)(nil).With(rules))
 	}
 	return nil
 }
 
-// addNegatable adds a pattern for files and, when it can name a directory, all below
-// it. A "!" in front has no meaning.
-func (s *ruleSet) addNegatable(p string) {
+// selecting returns the patterns that select what p names and, when it can be a
+// directory, all below it. A "!" in front has no meaning.
+func selecting(p string) []string {
 	p = strings.TrimSuffix(p, "/")
 	if p == "" {
-		return
+		return nil
 	}
 	if p[0] == '!' {
 		p = `\` + p
 	}
-	s.add(p)
 	switch {
 	case strings.Contains(p, "/"):
-		s.add(p + "/**")
-	case !strings.ContainsAny(p, wildcards):
-		s.add("**/" + p + "/**")
+		return []string{p, p + "/**"}
+	case !strings.ContainsAny(p, `*?[\`):
+		return []string{p, "**/" + p + "/**"}
 	}
-}
-
-func (s *ruleSet) broken() bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.glob.never })
+	return []string{p}
 }
 
 // expandBraces turns "a{b,c}" into "ab" and "ac". Unbalanced braces stand for

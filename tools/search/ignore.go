@@ -1,163 +1,6 @@
 package search
 
-import "strings"
-
-// verdict is what ignore rules say of an entry.
-type verdict uint8
-
-const (
-	silent verdict = iota // no rule speaks of it
-	ignore
-	keep
-)
-
-// rule is one line of an ignore file.
-type rule struct {
-	negated bool
-	dirOnly bool
-	anyDir  bool // has no slash: compared with the last component at any depth
-	literal string
-	glob    glob // what follows the literal; unused when wild is false
-	wild    bool
-}
-
-// ruleSet holds the rules of one file, ready for many questions. The last rule that
-// matches decides. It does not change once it is read.
-type ruleSet struct {
-	base  string // directory that path rules are relative to, "" for the root
-	rules []rule
-	names map[string][]int // rules that are a plain name
-	ends  map[string][]int // rules of the form "*.ext", by ".ext"
-	rest  []int
-}
-
-// parseRules reads an ignore file. It returns nil when there is no rule in it.
-func parseRules(base, text string) *ruleSet {
-	set := &ruleSet{base: base, names: map[string][]int{}, ends: map[string][]int{}}
-	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
-	for line := range strings.SplitSeq(text, "\n") {
-		if zero := strings.IndexByte(line, 0); zero >= 0 {
-			line = line[:zero]
-		}
-		line = trimBlanks(strings.TrimSuffix(line, "\r"))
-		if line != "" && line[0] != '#' {
-			set.add(line)
-		}
-	}
-	if len(set.rules) == 0 {
-		return nil
-	}
-	return set
-}
-
-// trimBlanks cuts spaces at the end, except those after a backslash.
-func trimBlanks(line string) string {
-	end := 0
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case ' ':
-			continue
-		case '\\':
-			i++
-		}
-		end = min(i+1, len(line))
-	}
-	return line[:end]
-}
-
-const wildcards = `*?[\`
-
-func (s *ruleSet) add(line string) {
-	var r rule
-	line, r.negated = strings.CutPrefix(line, "!")
-	line, r.dirOnly = strings.CutSuffix(line, "/")
-	if line == "" {
-		return
-	}
-	r.anyDir = !strings.Contains(line, "/")
-	if !r.anyDir {
-		line = strings.TrimPrefix(line, "/")
-	}
-	at := len(s.rules)
-	wild := strings.IndexAny(line, wildcards)
-	switch {
-	case r.anyDir && wild < 0:
-		s.names[line] = append(s.names[line], at)
-	case r.anyDir && isEnding(line):
-		s.ends[line[1:]] = append(s.ends[line[1:]], at)
-	case wild < 0:
-		r.literal = line
-		s.rest = append(s.rest, at)
-	default:
-		r.literal, r.wild = line[:wild], true
-		r.glob = compileGlob(line[wild:], !r.anyDir)
-		s.rest = append(s.rest, at)
-	}
-	s.rules = append(s.rules, r)
-}
-
-// isEnding reports whether a pattern is "*.ext" with nothing special in ext.
-func isEnding(pattern string) bool {
-	return len(pattern) > 2 && pattern[0] == '*' && pattern[1] == '.' && !strings.ContainsAny(pattern[2:], wildcards+".")
-}
-
-// judge says what the rules say of an entry: its last component and its path from
-// the root.
-func (s *ruleSet) judge(name, path string, isDir bool) verdict {
-	best := s.last(s.names[name], -1, isDir)
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		best = s.last(s.ends[name[dot:]], best, isDir)
-	}
-	for i := len(s.rest) - 1; i >= 0 && s.rest[i] > best; i-- {
-		if r := &s.rules[s.rest[i]]; (isDir || !r.dirOnly) && r.matches(name, s.relative(path)) {
-			best = s.rest[i]
-		}
-	}
-	switch {
-	case best < 0:
-		return silent
-	case s.rules[best].negated:
-		return keep
-	}
-	return ignore
-}
-
-// last returns the later one of best and the last applicable rule of list.
-func (s *ruleSet) last(list []int, best int, isDir bool) int {
-	for i := len(list) - 1; i >= 0 && list[i] > best; i-- {
-		if isDir || !s.rules[list[i]].dirOnly {
-			return list[i]
-		}
-	}
-	return best
-}
-
-func (s *ruleSet) relative(path string) string {
-	if s.base == "" {
-		return path
-	}
-	return path[len(s.base)+1:]
-}
-
-// matches compares as git does: the literal beginning first, the rest as a pattern
-// of its own, so that "**" right after a literal counts as a component.
-func (r *rule) matches(name, path string) bool {
-	if r.anyDir {
-		path = name
-	}
-	if !r.wild {
-		return path == r.literal
-	}
-	rest, ok := strings.CutPrefix(path, r.literal)
-	return ok && r.glob.match(rest, !r.anyDir)
-}
-
-// ignores are the rules in force in a directory: those of its own files and of the
-// directories above. nil has no rules.
-type ignores struct {
-	above *ignores
-	sets  [kinds]*ruleSet
-}
+import "zcoder/internal/ignore"
 
 // The kinds of ignore files, by rank: a rule of a kind decides before all rules of
 // later kinds, however deep those are.
@@ -168,28 +11,19 @@ const (
 	kinds
 )
 
-// with returns the rules in force below a directory that has the given files.
-func (g *ignores) with(sets [kinds]*ruleSet) *ignores {
-	if sets == [kinds]*ruleSet{} {
-		return g
-	}
-	return &ignores{above: g, sets: sets}
-}
+// ignores are the rules in force in a directory: those of its own files and of the
+// directories above, by kind. The zero value has no rules.
+type ignores [kinds]*ignore.Chain
+
+// add puts the rules of a file, if there are any, before those of its kind.
+func (g *ignores) add(kind int, rules *ignore.Rules) { g[kind] = g[kind].With(rules) }
 
 // ignored reports whether an entry is ignored. It does not look at the directories
 // that hold it: whoever walks does not enter ignored ones.
 func (g *ignores) ignored(name, path string, isDir bool) bool {
-	if g == nil {
-		return false
-	}
-	for kind := range kinds {
-		for at := g; at != nil; at = at.above {
-			if at.sets[kind] == nil {
-				continue
-			}
-			if v := at.sets[kind].judge(name, path, isDir); v != silent {
-				return v == ignore
-			}
+	for _, chain := range g {
+		if v := chain.Judge(name, path, isDir); v != ignore.Silent {
+			return v == ignore.Ignored
 		}
 	}
 	return false

@@ -57,7 +57,7 @@ type listing struct {
 // folder is a directory of a listing.
 type folder struct {
 	label   string // path relative to the workspace with a slash at the end, "" for its root
-	rules   *ignores
+	rules   ignores
 	entries []listed
 	shown   int
 	opened  bool

@@ -176,6 +176,18 @@ func (p *program) wideRun(out int32) node {
 	return first
 }
 
+// byteSet is a set of bytes.
+type byteSet [4]uint64
+
+func (s *byteSet) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
+func (s *byteSet) add(c byte)      { s[c>>6] |= 1 << (c & 63) }
+
+func (s *byteSet) addRange(lo, hi byte) {
+	for c := int(lo); c <= int(hi); c++ {
+		s.add(byte(c))
+	}
+}
+
 // classify puts bytes that behave alike into one class.
 func (p *program) classify() {
 	distinct := map[byteSet]bool{}

@@ -445,26 +445,6 @@ func TestGlobAndType(t *testing.T) {
 	}
 }
 
-// FuzzIgnore checks that reading rules and asking them neither panics nor takes
-// long, and that a plain name ignores exactly itself.
-func FuzzIgnore(f *testing.F) {
-	for _, s := range []string{"*.log\n!a.log\n/x/\n", "**/a/**/b\n", "[!a-]x\n[[:alpha:]]\\\n", "a\\ \r\n#c\n\\#c", "\xef\xbb\xbf*a*b*c*d*e*f*g*h\n", "*/*/**/**/x**y"} {
-		f.Add(s, "a/b/c.log", true)
-	}
-	f.Fuzz(func(t *testing.T, text, path string, isDir bool) {
-		name := path[strings.LastIndexByte(path, '/')+1:]
-		if set := parseRules("", text); set != nil {
-			set.judge(name, path, isDir)
-		}
-		if name == "" || strings.ContainsAny(name, wildcards+"\n\r\x00!# ") {
-			return
-		}
-		if set := parseRules("", name); set.judge(name, path, isDir) != ignore || set.judge(name+"x", path+"x", isDir) != silent {
-			t.Errorf("the rule %q does not stand for itself", name)
-		}
-	})
-}
-
 // FuzzGlob checks that a glob argument either is refused or selects without a panic.
 func FuzzGlob(f *testing.F) {
 	for _, s := range []string{"*.{go,ts}", "!src/**", "{{a,b},c}", "{", "a,b", "[", "\\", "{a,{b,{c,d}}}/*"} {

@@ -77,3 +77,10 @@ func sourceText(r *rand.Rand, words []string) []byte {
 }
 
 func splitLines(text string) []string { return strings.Split(text, "\n") }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -59,7 +59,7 @@ func (w *walker) look(d *directory, left *left) (view, error) {
 		case isDir && dropped(name):
 			left.drop(name)
 			continue
-		case d.rules != nil && d.rules.ignored(name, d.path(name), isDir):
+		case d.rules != ignores{} && d.rules.ignored(name, d.path(name), isDir):
 			left.ignored++
 			continue
 		}
@@ -91,27 +91,23 @@ func kindName(m fs.FileMode) string {
 
 // ownRules adds the ignore files that are among the entries of d.
 func (d *directory) ownRules(entries []fs.DirEntry) {
-	var sets [kinds]*ruleSet
 	for _, e := range entries {
 		switch e.Name() {
 		case ".ignore":
-			sets[kindIgnore] = d.readRules(".ignore")
+			d.rules.add(kindIgnore, d.readRules(".ignore"))
 		case ".gitignore":
-			sets[kindGit] = d.readRules(".gitignore")
+			d.rules.add(kindGit, d.readRules(".gitignore"))
 		case ".git":
-			sets[kindExclude] = d.readRules(".git/info/exclude")
+			d.rules.add(kindExclude, d.readRules(".git/info/exclude"))
 		}
 	}
-	d.rules = d.rules.with(sets)
 }
 
 // rulesAbove adds the ignore files of a directory whose entries are not read.
 func (d *directory) rulesAbove() {
-	d.rules = d.rules.with([kinds]*ruleSet{
-		kindIgnore:  d.readRules(".ignore"),
-		kindGit:     d.readRules(".gitignore"),
-		kindExclude: d.readRules(".git/info/exclude"),
-	})
+	d.rules.add(kindIgnore, d.readRules(".ignore"))
+	d.rules.add(kindGit, d.readRules(".gitignore"))
+	d.rules.add(kindExclude, d.readRules(".git/info/exclude"))
 }
 
 // enter opens the directory that holds rel, which the person or the model named, and
@@ -130,7 +126,7 @@ func (w *walker) enter(rel string) (holder *directory, name string, err error) {
 	for i, part := range parts {
 		at.rulesAbove()
 		if at.rules.ignored(part, at.path(part), true) {
-			at.rules = nil
+			at.rules = ignores{}
 		}
 		if i == len(parts)-1 {
 			break

@@ -1,4 +1,4 @@
-package search
+package ignore
 
 import (
 	"bytes"
@@ -85,27 +85,18 @@ func must(t testing.TB, err error) {
 
 // ourIgnored answers with this package's rules what git check-ignore answers.
 func ourIgnored(entries []string, rules map[string]string, exclude string) []string {
-	chain := map[string]*ignores{}
 	hidden := map[string]bool{}
 	var out []string
-	below := func(dir string, above *ignores) *ignores {
-		var sets [kinds]*ruleSet
-		sets[kindGit] = parseRules(dir, rules[dir])
-		if dir == "" {
-			sets[kindExclude] = parseRules("", exclude)
-		}
-		return above.with(sets)
-	}
-	chain[""] = below("", nil)
+	chain := map[string]*Chain{"": (*Chain)(nil).With(Parse("", exclude)).With(Parse("", rules[""]))}
 	for _, entry := range entries {
 		full, isDir := strings.CutSuffix(entry, "/")
 		dir := path.Dir("/" + full)[1:]
-		if hidden[dir] || chain[dir].ignored(path.Base(full), full, isDir) {
+		if hidden[dir] || chain[dir].Ignored(path.Base(full), full, isDir) {
 			hidden[full] = true
 			out = append(out, full)
 		}
 		if isDir {
-			chain[full] = below(full, chain[dir])
+			chain[full] = chain[dir].With(Parse(full, rules[full]))
 		}
 	}
 	return out
@@ -141,11 +132,11 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-func TestIgnoreLikeGit(t *testing.T) {
+func TestLikeGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed, so there is nothing to compare with")
 	}
-	seeds := 10
+	seeds := 6
 	if testing.Short() {
 		seeds = 3
 	}
