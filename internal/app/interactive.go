@@ -312,7 +312,7 @@ func (w *workbench) warmUp(ctx context.Context) func() {
 	go func() {
 		defer close(done)
 		w.brain.warm(ctx, chat.Request{
-			Messages: []chat.Message{{Role: chat.System, Content: system}}, Tools: w.post.tools(set).Specs(),
+			Messages: []chat.Message{{Role: chat.System, Content: system}}, Tools: set.Specs(),
 		})
 	}()
 	return func() { cancel(); <-done }

@@ -108,7 +108,7 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 		return nil, err
 	}
 	system, set := w.stable()
-	reg := w.post.tools(set)
+	reg := set
 	if setup.Tools != nil {
 		reg = setup.Tools
 	}

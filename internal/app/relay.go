@@ -118,8 +118,9 @@ func (p *post) publish(busy bool) {
 	}
 }
 
-// turnStarts adds the tools that the turn may have: all turns can list instances; one
-// that may send, can.
+// turnStarts adds the tools of a turn that may send: those that list instances and
+// write to one. Other turns have neither, so that their prompt is the same in every
+// mode of the program.
 func (p *post) turnStarts(session string, in event.Input, cfg *agent.Config) {
 	if p == nil {
 		return
@@ -130,18 +131,20 @@ func (p *post) turnStarts(session string, in event.Input, cfg *agent.Config) {
 	p.session = session
 	p.publish(true)
 	p.errand = p.leave(in, asked)
-	extra := []tools.Tool{peer.List(p.node)}
-	if p.errand.left > 0 {
-		extra = append(extra, peer.Send(p.node, peer.Options{Leave: p.errand, Mask: p.w.mask.Mask, MaxChars: p.w.v.Int("relay-max-message-chars")}))
-		// A small window has no room for them in other turns.
-		if prepare := cfg.Prepare; prepare != nil {
-			cfg.Prepare = func(ctx context.Context) (agent.Setup, error) {
-				setup, err := prepare(ctx)
-				if setup.Tools != nil {
-					setup.Tools = withTools(setup.Tools, extra...)
-				}
-				return setup, err
+	if p.errand.left <= 0 {
+		return
+	}
+	extra := []tools.Tool{
+		peer.List(p.node),
+		peer.Send(p.node, peer.Options{Leave: p.errand, Mask: p.w.mask.Mask, MaxChars: p.w.v.Int("relay-max-message-chars")}),
+	}
+	if prepare := cfg.Prepare; prepare != nil {
+		cfg.Prepare = func(ctx context.Context) (agent.Setup, error) {
+			setup, err := prepare(ctx)
+			if setup.Tools != nil {
+				setup.Tools = withTools(setup.Tools, extra...)
 			}
+			return setup, err
 		}
 	}
 	cfg.Tools = withTools(cfg.Tools, extra...)
@@ -245,14 +248,6 @@ func (e *errand) revoke() {
 		defer e.mu.Unlock()
 		e.left = 0
 	}
-}
-
-// tools are those of a turn that may not send.
-func (p *post) tools(base *tools.Registry) *tools.Registry {
-	if p == nil {
-		return base
-	}
-	return withTools(base, peer.List(p.node))
 }
 
 // withTools is a registry with more behind its tools, whose names nobody else has.

@@ -93,7 +93,7 @@ func TestWhoMaySend(t *testing.T) {
 			t.Fatal(err)
 		}
 		names := strings.Join(cfg.Tools.Names(), " ")
-		if sendTool(cfg.Tools) != tt.want || sendTool(setup.Tools) != tt.want || !strings.HasPrefix(names, strings.Join(w.tools.Names(), " ")+" list_agents") {
+		if sendTool(cfg.Tools) != tt.want || sendTool(setup.Tools) != tt.want || strings.Contains(names, "list_agents") != tt.want || !strings.HasPrefix(names, strings.Join(w.tools.Names(), " ")) {
 			t.Errorf("%s: the tools are %s, the small set %v", tt.name, names, setup.Tools.Names())
 		}
 		if got := w.post.errand.May("7-8") == nil; got != tt.want {
