@@ -4,7 +4,7 @@
 GO ?= go
 FUZZTIME ?= 10s
 
-.PHONY: run test bench lint race fuzz test-real build
+.PHONY: run test bench lint race fuzz soak test-real build
 
 run:
 	$(GO) run . --demo
@@ -25,6 +25,10 @@ lint:
 
 fuzz:
 	./.ci/fuzz $(FUZZTIME)
+
+# 20 senders, 20 000 messages, 20 kills; a million tiny frames.
+soak:
+	RELAY_SOAK=1 $(GO) test -count 1 -timeout 300s -v -run 'TestSoak|TestY03TinyFrames' ./relay
 
 test-real:
 	./.ci/real

@@ -42,6 +42,8 @@ var rules = []rule{
 	{"tools/patch", []string{"zcoder/tools/file", "zcoder/tools/search", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no git runs"},
 	{"tools/search", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no program runs"},
 	{"tools/shell", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/search", "net/http"}, "one resource each"},
+	{"tools/peer", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/search", "zcoder/tools/shell", "os/exec", "net"}, "one resource each; the relay delivers"},
+	{"relay", []string{"zcoder/", "net/http", "os/exec"}, "stores what comes and reaches nothing else"},
 	{"profiles", []string{"zcoder/tools", "zcoder/mcp", "net", "os/exec", "os"}, "plain data; its caller reads the files"},
 	{"internal/guidetext", []string{"zcoder/tools", "zcoder/profiles", "zcoder/skills", "os", "net", "os/exec"}, "text in, text out"},
 	{"skills", []string{"zcoder/internal/policy", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/audit", "zcoder/internal/proc", "zcoder/repl", "zcoder/mcp", "net", "net/http", "os/exec"}, "text only: grants nothing, starts nothing"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -53,6 +54,7 @@ func benchmarkAccept(b *testing.B, spools string) {
 	body := string(make([]byte, 200))
 	times := make([]time.Duration, b.N)
 	var next, full atomic.Int64
+	used := cpuTime(b)
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for _, s := range senders {
@@ -79,12 +81,23 @@ func benchmarkAccept(b *testing.B, spools string) {
 	}
 	wg.Wait()
 	b.StopTimer()
+	used = cpuTime(b) - used
 	close(stop)
 	draining.Wait()
 	slices.Sort(times)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(used.Nanoseconds())/1000/float64(b.N), "cpu-µs/message")
 	b.ReportMetric(float64(full.Load())/float64(b.N), "full/message")
+}
+
+// cpuTime is what this process used so far: senders, receiver and consumer together.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkPeers looks at a registry with eight other instances.
@@ -101,7 +114,8 @@ func BenchmarkPeers(b *testing.B) {
 	}
 }
 
-// BenchmarkConnect is what a connection and one byte each way cost by themselves.
+// BenchmarkConnect is what a connection and one byte each way cost by themselves, to
+// compare with in one run.
 func BenchmarkConnect(b *testing.B) {
 	path := shortDir(b) + "/s"
 	l, err := net.Listen("unix", path)
@@ -122,7 +136,9 @@ func BenchmarkConnect(b *testing.B) {
 		}
 	}()
 	buf := make([]byte, 1)
+	var times []time.Duration
 	for b.Loop() {
+		start := time.Now()
 		conn, err := net.Dial("unix", path)
 		if err != nil {
 			b.Fatal(err)
@@ -130,5 +146,8 @@ func BenchmarkConnect(b *testing.B) {
 		_, _ = conn.Write(buf)
 		_, _ = conn.Read(buf)
 		conn.Close()
+		times = append(times, time.Since(start))
 	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "p99-ms")
 }

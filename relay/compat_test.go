@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -21,7 +22,8 @@ type earlier struct {
 	id     string
 	socket string
 	l      net.Listener
-	reply  string // the status that it answers messages with
+	reply  string       // the status that it answers messages with
+	garble atomic.Int32 // messages whose reply is garbage
 	got    chan map[string]any
 }
 
@@ -73,6 +75,10 @@ func (e *earlier) one(conn net.Conn) {
 		status = "pong"
 	default:
 		e.got <- request
+	}
+	if request["type"] == "enqueue" && e.garble.Add(-1) >= 0 {
+		_, _ = io.WriteString(conn, "ZCODER-AGENT/1 2\n{}")
+		return
 	}
 	body := fmt.Sprintf(`{"protocol":1,"type":"ack","message_id":"%s","status":"%s","queue_position":3,"state":"busy"}`, request["message_id"], status)
 	for _, part := range []string{"ZCODER-AGENT/1", " ", strconv.Itoa(len(body)), "\n", body[:10], body[10:]} {

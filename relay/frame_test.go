@@ -283,21 +283,25 @@ func TestY03TinyFrames(t *testing.T) {
 // exception unless we are root.
 func TestY05OtherUsers(t *testing.T) {
 	dir := shortDir(t)
-	o := options(t, dir, "beta")
-	b := open(t, o)
-	b.server.uid = os.Geteuid() + 1 // seen from there, we are the other user
-	conn, err := net.Dial("unix", b.socket())
+	path := filepath.Join(dir, "s")
+	s := newServer(DefaultLimits(), os.Geteuid()+1, func([]byte, error) ack { // seen from there, we are another user
+		t.Error("a request of another user was judged")
+		return ack{}
+	})
+	if err := s.listen(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, _ = io.WriteString(conn, string(appendFrame([]byte(valid(b.ID()))))) // it may be closed already
+	_, _ = conn.Write(appendFrame([]byte(valid("5-6")))) // it may be closed already
 	if data, _ := io.ReadAll(conn); len(data) != 0 {
 		t.Errorf("answered %q", data)
 	}
-	a := open(t, options(t, dir, "alpha"))
-	b.server.uid = os.Geteuid()
-	a.o.UID++
+	a, b := open(t, options(t, dir, "alpha")), open(t, options(t, dir, "beta"))
 	a.Node.o.UID++
 	if _, err := a.dial(t.Context(), b.ID()); err == nil || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("dial = %v", err)

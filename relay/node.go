@@ -220,8 +220,8 @@ func (n *Node) revive(ctx context.Context) (*registry, error) {
 }
 
 // Claim takes the oldest message that waits; there is none while the instance is
-// paused. The caller runs it and calls Done. An error is about a message that was
-// lost. Claim does not wait for anybody.
+// paused. The caller runs it and calls Done, also when there is an error, which is
+// about the message's file. Claim does not wait for anybody.
 func (n *Node) Claim() (Envelope, bool, error) {
 	if n.State() == Paused {
 		return Envelope{}, false, nil

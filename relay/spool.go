@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // The directories of the spool, below the process's private one.
@@ -20,26 +20,26 @@ const (
 )
 
 // spool keeps accepted messages until they are finished. A message moves from inbox
-// to processing by one rename and leaves an empty marker in done. What decides is
-// the list in memory: a file that this process did not put there, or that changed,
-// is never a message.
+// to processing by one rename and leaves an empty marker in done. What decides and
+// what runs is the list in memory: a file that this process did not put there, or
+// that somebody changed, is never a message.
+//
+// Making a file costs much more than renaming or linking one on some file systems,
+// so files of finished messages are written again, and all markers are one file.
 type spool struct {
 	dir string
 	max int // unfinished messages
 
 	mu      sync.Mutex
 	number  uint64
-	waiting []item
-	claimed map[string]item
+	waiting []Envelope
+	claimed map[string]bool
 	known   map[string]bool // every message that was accepted, by key
+	spare   []string        // files of finished messages
+	marker  string          // the file that markers are links to, or ""
+	made    int             // files of ours so far, for their names
 
 	depth atomic.Int64 // of waiting, for those who must not wait for the lock
-}
-
-// item is a message without its body, which is in the file.
-type item struct {
-	Envelope
-	sum [sha256.Size]byte // of the file
 }
 
 // key is what makes a message unique. No instance id holds the underscore.
@@ -53,7 +53,7 @@ func openSpool(dir string, max int) (*spool, error) {
 			return nil, fmt.Errorf("make the relay's spool: %w", err)
 		}
 	}
-	return &spool{dir: dir, max: max, claimed: map[string]item{}, known: map[string]bool{}}, nil
+	return &spool{dir: dir, max: max, claimed: map[string]bool{}, known: map[string]bool{}}, nil
 }
 
 func (s *spool) path(parts ...string) string {
@@ -83,27 +83,45 @@ func (s *spool) add(e Envelope, paused bool) (status, int) {
 		return statusFull, 0 // nothing was stored; the sender may try again later
 	}
 	s.known[e.key()] = true
-	sum := sha256.Sum256(data)
-	e.Body = ""
-	s.waiting = append(s.waiting, item{e, sum})
+	s.waiting = append(s.waiting, e)
 	s.depth.Store(int64(len(s.waiting)))
 	return statusAccepted, len(s.waiting)
 }
 
 // position is a message's place among those that wait, 0 when it does not.
 func (s *spool) position(key string) int {
-	return slices.IndexFunc(s.waiting, func(i item) bool { return i.key() == key }) + 1
+	return slices.IndexFunc(s.waiting, func(e Envelope) bool { return e.key() == key }) + 1
+}
+
+// newName is a name in the spool that was not used before.
+func (s *spool) newName(what string) string {
+	s.made++
+	return s.path(fmt.Sprintf("%s-%d", what, s.made))
+}
+
+// draft opens a file for a message that is being written.
+func (s *spool) draft() (*os.File, string, error) {
+	if n := len(s.spare); n > 0 {
+		name := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); err == nil {
+			return f, name, nil
+		}
+	}
+	name := s.newName("draft")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return f, name, err
 }
 
 func (s *spool) store(name string, data []byte) error {
-	draft := s.path("." + name)
-	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, draft, err := s.draft()
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
+	err = errors.Join(err, f.Truncate(int64(len(data))))
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(draft, s.path(inboxDir, name))
+		err = syscall.Rename(draft, s.path(inboxDir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(draft))
@@ -111,54 +129,33 @@ func (s *spool) store(name string, data []byte) error {
 	return nil
 }
 
-// claim takes the oldest message that waits. An error is about a message that is
-// lost, since its file was removed or changed; the next call goes on behind it.
+// claim takes the oldest message that waits. An error is about its file; the message
+// is whole.
 func (s *spool) claim() (Envelope, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) == 0 {
 		return Envelope{}, false, nil
 	}
-	i := s.waiting[0]
-	s.waiting = s.waiting[1:]
+	e := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
 	s.depth.Store(int64(len(s.waiting)))
-	at := s.path(processingDir, i.fileName())
-	err := os.Rename(s.path(inboxDir, i.fileName()), at)
-	if err == nil {
-		s.claimed[i.key()] = i
-		i.Envelope, err = readBack(at, i)
+	s.claimed[e.key()] = true
+	if err := syscall.Rename(s.path(inboxDir, e.fileName()), s.path(processingDir, e.fileName())); err != nil {
+		return e, true, fmt.Errorf("claim message %s of %s: %w", e.ID, e.Project, err)
 	}
-	if err != nil {
-		return Envelope{}, false, errors.Join(fmt.Errorf("message %s of %s is lost: %w", i.ID, i.Project, err), s.finish(i.Envelope, processingDir))
-	}
-	return i.Envelope, true, nil
-}
-
-// readBack reads a stored message and checks that it is what was stored.
-func readBack(path string, i item) (Envelope, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return i.Envelope, err
-	}
-	if sha256.Sum256(data) != i.sum {
-		return i.Envelope, errors.New("its file was changed")
-	}
-	o, err := parseObject(data)
-	if err != nil {
-		return i.Envelope, err
-	}
-	i.Body, _ = o["body"].(string)
-	return i.Envelope, nil
+	return e, true, nil
 }
 
 // finish ends a message that was claimed.
 func (s *spool) finish(e Envelope, dir string) error {
 	delete(s.claimed, e.key())
-	marker, err := os.OpenFile(s.path(doneDir, e.key()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = marker.Close()
-	}
-	if rerr := os.Remove(s.path(dir, e.fileName())); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+	err := s.mark(s.path(doneDir, e.key()))
+	spare := s.newName("draft")
+	switch rerr := syscall.Rename(s.path(dir, e.fileName()), spare); {
+	case rerr == nil:
+		s.spare = append(s.spare, spare)
+	case !errors.Is(rerr, fs.ErrNotExist):
 		err = errors.Join(err, rerr)
 	}
 	if err != nil {
@@ -167,11 +164,25 @@ func (s *spool) finish(e Envelope, dir string) error {
 	return nil
 }
 
+// mark makes an empty file: a link to the last one, or a new one when that has as many
+// as the file system allows.
+func (s *spool) mark(name string) error {
+	if s.marker != "" && os.Link(s.marker, name) == nil {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	s.marker = name
+	return f.Close()
+}
+
 // done ends a claimed message; one that is not claimed is ErrNoItem.
 func (s *spool) done(e Envelope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.claimed[e.key()]; !ok {
+	if !s.claimed[e.key()] {
 		return ErrNoItem
 	}
 	return s.finish(e, processingDir)
@@ -181,24 +192,19 @@ func (s *spool) done(e Envelope) error {
 func (s *spool) drop(match func(Envelope) bool) (Envelope, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.IndexFunc(s.waiting, func(i item) bool { return match(i.Envelope) })
+	at := slices.IndexFunc(s.waiting, match)
 	if at < 0 {
 		return Envelope{}, ErrNoItem
 	}
-	e := s.waiting[at].Envelope
+	e := s.waiting[at]
 	s.waiting = slices.Delete(s.waiting, at, at+1)
 	s.depth.Store(int64(len(s.waiting)))
 	return e, s.finish(e, inboxDir)
 }
 
-// list returns what waits, oldest first, with the bodies that can be read.
+// list returns what waits, oldest first.
 func (s *spool) list() []Envelope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]Envelope, 0, len(s.waiting))
-	for _, i := range s.waiting {
-		e, _ := readBack(s.path(inboxDir, i.fileName()), i)
-		list = append(list, e)
-	}
-	return list
+	return slices.Clone(s.waiting)
 }
