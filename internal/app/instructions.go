@@ -47,10 +47,11 @@ func (w *workbench) entered(history []chat.Message, requests []approval.Request)
 		if !ok || w.hasGuide(history, guide) {
 			continue
 		}
-		events = append(events, w.nestedEvents(dir, guide)...)
-		for _, e := range events {
+		told := w.nestedEvents(dir, guide)
+		for _, e := range told {
 			history = event.Append(history[:len(history):len(history)], e)
 		}
+		events = append(events, told...)
 	}
 	return events
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"zcoder/internal/approval"
 	"zcoder/internal/event"
 	"zcoder/internal/workspace"
 	"zcoder/profiles"
@@ -252,12 +253,29 @@ func (w *workbench) place(text string) (workspace.Path, bool, error) {
 		return p, false, err // it leads away, or through what is no directory
 	case err != nil || !p.Exists():
 		return p, false, nil
-	case len(p.ReadReasons()) > 0:
-		return p, false, fmt.Errorf("%s; the model can ask for it with read_file, which asks you", strings.Join(p.ReadReasons(), "; "))
 	case !p.Info().IsDir() && !p.Info().Mode().IsRegular():
 		return p, false, errors.New("it is not a regular file")
 	}
+	if err := w.mayRead(p); err != nil {
+		return p, false, err
+	}
 	return p, true, nil
+}
+
+// mayRead applies the rules that the reading tools are judged by.
+func (w *workbench) mayRead(p workspace.Path) error {
+	summary := "read_file " + quoted(p.Rel())
+	v := w.policy.Judge(approval.Request{
+		Tool: "read_file", Effect: approval.Read, Origin: approval.OriginUser, Summary: summary, Text: summary,
+		Paths: []approval.PathUse{{Path: p.Abs(), Rel: p.Rel()}}, MustAsk: p.ReadReasons(),
+	})
+	switch v.Decision {
+	case approval.Allow:
+		return nil
+	case approval.Deny:
+		return fmt.Errorf("%s (%s)", v.Reason, v.Rule)
+	}
+	return fmt.Errorf("%s; the model can ask for it with read_file, which asks you", v.Reason)
 }
 
 // attachment reads a file, some of its lines, or the names in a directory.

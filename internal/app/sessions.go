@@ -252,7 +252,7 @@ func (w *workbench) resume(id string, unattended bool) (*conversation, string, e
 		notices = append(notices, w.movedNotice(id, from))
 		c.tellMoved(from, w.ws.Root())
 	}
-	return c, strings.Join(notices, "; "), nil
+	return c, termtext.Line(strings.Join(notices, "; ")), nil
 }
 
 func (w *workbench) movedNotice(id, from string) string {
