@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir:                filepath.Join("testdata", "script"),
 		RequireUniqueNames: true,
 		Setup:              setup,
+		Condition:          condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model":    cmdModel,
 			"requests": cmdRequests,
@@ -45,6 +46,14 @@ func TestScripts(t *testing.T) {
 			"readme":   cmdReadme,
 		},
 	})
+}
+
+// condition knows npm-servers: the MCP servers that .ci/real-mcp installs are there.
+func condition(name string) (bool, error) {
+	if name == "npm-servers" {
+		return os.Getenv("ZCODER_TEST_MCP_NPM") != "", nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }
 
 // setup gives each script a home of its own and a workspace to work in.
@@ -59,7 +68,7 @@ func setup(env *testscript.Env) error {
 	for name, value := range map[string]string{
 		"HOME": home, "ZCODER_HOME": filepath.Join(home, "zcoder"), "ZCODER_MODEL": "test-model",
 		"XDG_RUNTIME_DIR": filepath.Join(env.WorkDir, "run"), "OLLAMA_HOST": "127.0.0.1:9", "TERM": "dumb", "SHELL": "/bin/sh",
-		"ZCODER_WARMUP": "off",
+		"ZCODER_WARMUP": "off", "NPM_SERVERS": os.Getenv("ZCODER_TEST_MCP_NPM"),
 	} {
 		env.Setenv(name, value)
 	}
