@@ -42,7 +42,8 @@ type transcript struct {
 
 	calls     map[string]event.Call
 	questions map[string]event.Question
-	mine      []string // texts of User and Shell events that are on the screen already
+	asked     map[string]bool // calls whose whole text is on the screen
+	mine      []string        // texts of User and Shell events that are on the screen already
 
 	streamed strings.Builder // of the reply under way
 	reply    string          // the last one
@@ -60,7 +61,7 @@ type transcript struct {
 func newTranscript(scr *screen, st style, now func() time.Time) *transcript {
 	return &transcript{
 		scr: scr, st: st, now: now, prose: prose{st: st},
-		calls: map[string]event.Call{}, questions: map[string]event.Question{},
+		calls: map[string]event.Call{}, questions: map[string]event.Question{}, asked: map[string]bool{},
 	}
 }
 
@@ -363,8 +364,20 @@ func (t *transcript) result(r *event.Result) {
 		return
 	}
 	t.begin(sectionTool)
+	t.whole(call)
 	t.scr.print(t.resultLine(call, r) + "\n")
 	t.diff(r.Diff)
+}
+
+// whole shows a command that ran without a question and is longer than its line.
+func (t *transcript) whole(call event.Call) {
+	lines := call.Whole()
+	if lines == nil || t.asked[call.ID] {
+		return
+	}
+	for _, line := range bounded(termtext.MarkBlanks(termtext.Safe(strings.Join(lines, "\n"))), t.st) {
+		t.scr.print(t.st.dim("  │ ") + line + "\n")
+	}
 }
 
 func (t *transcript) resultLine(call event.Call, r *event.Result) string {
@@ -458,6 +471,7 @@ func (t *transcript) answered(a *event.Answer) {
 		return
 	}
 	delete(t.questions, a.CallID)
+	t.asked[a.CallID] = true
 	t.begin(sectionTool)
 	head := termtext.Line(q.Tool) + ": "
 	switch a.Choice {

@@ -74,10 +74,17 @@ func (r *run) call(ctx context.Context, c chat.ToolCall, alone bool) tools.Resul
 		return r.result(c, planFailure(ctx, err))
 	}
 	req := action.Request()
-	r.emit(event.Event{Kind: event.CallStart, Call: &event.Call{
-		ID: c.ID, Name: c.Name, Summary: req.Summary, Args: req.Args, Effect: req.Effect.String(),
-	}})
+	r.emit(event.Event{Kind: event.CallStart, Call: describe(c, req)})
 	return r.result(c, r.authorised(ctx, action))
+}
+
+// describe is what frontends show of a planned call.
+func describe(c chat.ToolCall, req approval.Request) *event.Call {
+	call := &event.Call{ID: c.ID, Name: c.Name, Summary: req.Summary, Args: req.Args, Effect: req.Effect.String()}
+	if req.Effect == approval.Exec {
+		call.Text = req.Text
+	}
+	return call
 }
 
 func brokenCall(c chat.ToolCall) *event.Call {

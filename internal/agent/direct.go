@@ -17,13 +17,13 @@ func Direct(ctx context.Context, cfg Config, t Turn, c chat.ToolCall, record fun
 	defer stop()
 	c.ID = cfg.NewID()
 	r.emit(event.Event{Kind: event.TurnStart})
-	end := event.End{Reason: event.Complete}
+	var end event.End
 	action, err := r.plan(ctx, c, true)
 	if err != nil {
 		end = event.End{Reason: event.Errored, Text: err.Error()}
 	} else {
 		req := action.Request()
-		r.emit(event.Event{Kind: event.CallStart, Call: &event.Call{ID: c.ID, Name: c.Name, Summary: req.Summary, Args: req.Args, Effect: req.Effect.String()}})
+		r.emit(event.Event{Kind: event.CallStart, Call: describe(c, req)})
 		res := r.emitResult(c, r.authorised(ctx, action), true)
 		r.emit(event.Event{Kind: event.Shell, Text: record(res)})
 		end = directEnd(res)

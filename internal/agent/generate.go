@@ -64,12 +64,15 @@ func overflowed(err error) bool {
 }
 
 // cutPrompt returns an error when the server's own count shows that it left out a
-// part of the prompt: it filled the window to the last token, or counted fewer
-// tokens than the request before though the history only grew.
+// part of the prompt: it filled the window to the last token, or counted far fewer
+// tokens than the request before though the history only grew and is near the
+// window's end. Far from the end it is the model's own template that leaves out
+// earlier turns.
 func (r *run) cutPrompt(u chat.Usage) error {
 	known := r.meter.known.Tokens
 	full := r.setup.Window > 0 && u.PromptTokens >= r.setup.Window
-	shrunk := known > 0 && u.PromptTokens > 0 && u.PromptTokens < known*7/10
+	near := r.setup.Window <= 0 || r.meter.size(r.history) >= r.setup.Window*7/10
+	shrunk := near && known > 0 && u.PromptTokens > 0 && u.PromptTokens < known*7/10
 	if !full && !shrunk {
 		return nil
 	}

@@ -36,6 +36,7 @@ type Process struct {
 
 // Main runs the program with the real process and returns its exit status.
 func Main() int {
+	hideMemory()
 	dir, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "error: find the working directory: %v\n", err)

@@ -69,6 +69,10 @@ func (d *desk) cmdGoal(ctx context.Context, ui repl.UI, args string) error {
 		return goalHint(d.conv.PauseGoal())
 	case "clear":
 		return goalHint(d.conv.ClearGoal())
+	case "resume":
+		if state := d.conv.Goal().State; state != "paused" && state != "blocked" && state != "budget_limited" {
+			return goalHint(session.ErrNoGoal)
+		}
 	}
 	if d.conv.Busy() {
 		return withHint(session.ErrBusy, "/goal pause stops it; or wait for its end")

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"zcoder/internal/event"
 	"zcoder/internal/termtext"
@@ -123,7 +124,7 @@ func (w *workbench) showHeader(show func(event.Event) error, c *conversation) er
 		return nil
 	}
 	info := c.Info()
-	return show(event.Event{Kind: event.Opened, Session: &info})
+	return show(event.Event{Seq: 1, Time: time.Now(), Kind: event.Opened, Session: &info})
 }
 
 func (w *workbench) shower() func(event.Event) error {
@@ -205,7 +206,11 @@ func (s *plainShow) endLine() error {
 func progressLines(e event.Event) []string {
 	switch e.Kind {
 	case event.CallStart:
-		return []string{"· " + termtext.Line(e.Call.Summary)}
+		lines := []string{"· " + termtext.Line(e.Call.Summary)}
+		for _, line := range e.Call.Whole() {
+			lines = append(lines, "  | "+termtext.Line(line))
+		}
+		return lines
 	case event.CallEnd:
 		r := e.Result
 		line := "  " + r.Status

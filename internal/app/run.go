@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"zcoder/internal/config"
 	"zcoder/internal/demo"
 )
@@ -47,7 +49,27 @@ func versionText() string {
 }
 
 func sources(p Process, args []string) config.Sources {
-	return config.Sources{Args: args, Env: p.lookup, ReadFile: os.ReadFile, UserHome: p.UserHome}
+	return config.Sources{Args: args, Env: p.lookup, ReadFile: readSettings, UserHome: p.UserHome}
+}
+
+// maxSettings bounds the settings file, in bytes.
+const maxSettings = 1 << 20
+
+// readSettings reads the settings file without waiting for one that is a pipe.
+func readSettings(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSettings {
+		return nil, fmt.Errorf("%q is not a regular file of at most 1 MiB", path)
+	}
+	return io.ReadAll(f)
 }
 
 // runMain runs the agent: a one-shot turn, or the REPL.
@@ -66,9 +88,28 @@ func runMain(ctx context.Context, p Process, v *config.Values) (status int, err 
 		}
 	}()
 	if once {
+		if prompt, err = oneShotText(prompt); err != nil {
+			return statusUsage, err
+		}
 		return w.oneShot(ctx, prompt)
 	}
 	return w.interactive(ctx, prompt)
+}
+
+// oneShotText applies the rules for slashes: two send a text that begins with one, and
+// of the commands only those that start a turn make sense here.
+func oneShotText(prompt string) (string, error) {
+	if rest, ok := strings.CutPrefix(prompt, "//"); ok {
+		return "/" + rest, nil
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(prompt), " ")
+	if !strings.HasPrefix(word, "/") || word == "/goal" || prompt == queueResume {
+		return prompt, nil
+	}
+	return "", &config.UsageError{
+		Text:  fmt.Sprintf("there is no command %q for a single request", word),
+		Hints: []string{"/goal OBJECTIVE works here, the other commands only at the prompt", "begin with // to send a text that begins with a slash"},
+	}
 }
 
 // maxStdin bounds what is read from a pipe as a prompt or its context, in bytes.

@@ -276,6 +276,9 @@ func (w *workbench) conversationFor(ctx context.Context, unattended bool) (*conv
 	w.noteGuidance()
 	w.openJobs(ctx)
 	id := w.v.String("resume")
+	if w.v.Bool("continue") && id != "" {
+		return nil, &config.UsageError{Text: "both --resume and --continue are given", Hints: []string{"give one of them"}}
+	}
 	if w.v.Bool("continue") {
 		list, err := w.store.List(w.ws.Root(), w.profile.Name)
 		if err != nil {

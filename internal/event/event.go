@@ -7,6 +7,7 @@
 package event
 
 import (
+	"strings"
 	"time"
 
 	"zcoder/internal/chat"
@@ -165,6 +166,16 @@ type Call struct {
 	Summary string `json:"summary"`
 	Args    string `json:"args"` // canonical JSON, or the raw text of a broken call
 	Effect  string `json:"effect,omitempty"`
+	// Text is the exact text of a command, since Summary may be shorter; else empty.
+	Text string `json:"text,omitempty"`
+}
+
+// Whole returns the lines of the command when the summary does not hold all of it.
+func (c Call) Whole() []string {
+	if c.Text == "" || strings.TrimSpace(c.Summary) == strings.TrimSpace(c.Name+" "+c.Text) {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(c.Text, "\n"), "\n")
 }
 
 // Result is the one result of a call.
