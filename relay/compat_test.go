@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -226,5 +227,88 @@ func TestTheEarlierProgramSends(t *testing.T) {
 	want := map[string]any{"protocol": 1.0, "instance_id": b.ID(), "pid": float64(os.Getpid()), "project": "beta", "workspace": "/work/beta", "session_id": "1_2", "profile": "coding", "model": "m", "socket": b.socket(), "state": "paused"}
 	if fmt.Sprint(m) != fmt.Sprint(want) || started < 1.7e9 {
 		t.Errorf("manifest %v, started %v", m, started)
+	}
+}
+
+// zshInstance is an instance in zsh itself: it listens, publishes, sends one message
+// from a subshell, and answers the requests that it is told to expect.
+const zshInstance = `
+emulate -L zsh; setopt no_unset; LC_ALL=C
+zmodload zsh/net/socket zsh/system zsh/datetime || exit 77
+dir=$1 target=$2 requests=$3
+id=$$-$RANDOM$RANDOM
+zsocket -l $dir/a-$id.sock || exit 1
+listener=$REPLY
+print -r -- '{"protocol":1,"instance_id":"'$id'","pid":'$$',"project":"shell","workspace":"/home/u/shell","session_id":"s","profile":"coding","model":"m","socket":"'$dir/a-$id.sock'","state":"ready","started_at":'$EPOCHSECONDS'}' >$dir/.$id.tmp
+mv $dir/.$id.tmp $dir/a-$id.json
+print -r -- $id
+(
+  zsocket $dir/a-$target.sock || exit 1
+  body='{"protocol":1,"type":"enqueue","message_id":"'$id'-1","target_instance_id":"'$target'","sender_instance_id":"'$id'","sender_pid":'$$',"sender_project":"shell","sender_workspace":"/home/u/shell","body":"from zsh","created_at":'$EPOCHSECONDS'}'
+  print -rnu $REPLY -- "ZCODER-AGENT/1 ${#body}"
+  print -rnu $REPLY -- $'\n'"$body"
+  sysread -i $REPLY answer; print -r -- ${answer#*$'\n'}
+)
+repeat $requests; do
+  zsocket -a $listener || exit 1
+  sysread -i $REPLY request
+  word=accepted; [[ $request == *'"type":"ping"'* ]] && word=pong
+  [[ $request =~ '"message_id":"([^"]*)"' ]]
+  body='{"protocol":1,"type":"ack","message_id":"'$match[1]'","status":"'$word'","queue_position":1,"state":"ready"}'
+  print -rnu $REPLY -- "ZCODER-AGENT/1 ${#body}"$'\n'"$body"
+  exec {REPLY}>&-
+  print -r -- ${request#*$'\n'}
+done
+`
+
+func TestAnInstanceInZsh(t *testing.T) {
+	zsh, err := exec.LookPath("zsh")
+	if err != nil {
+		t.Skip("there is no zsh: ", err)
+	}
+	dir := shortDir(t)
+	b := open(t, options(t, dir, "beta"))
+	cmd := exec.CommandContext(t.Context(), zsh, "-f", "-c", zshInstance, "zsh", b.o.Directory, b.ID(), "2")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewScanner(stdout)
+	line := func() string {
+		if !out.Scan() {
+			err := cmd.Wait()
+			if cmd.ProcessState.ExitCode() == 77 {
+				t.Skip("this zsh has no sockets")
+			}
+			t.Fatalf("zsh ended: %v", err)
+		}
+		return out.Text()
+	}
+	id := line()
+	if got, want := line(), `{"protocol":1,"type":"ack","message_id":"`+id+`-1","status":"accepted","queue_position":1,"state":"ready"}`; got != want {
+		t.Errorf("zsh was answered %s", got)
+	}
+	if e := b.claim(t); e.Body != "from zsh" || e.Project != "shell" || e.PID != cmd.Process.Pid {
+		t.Errorf("claimed %+v", e)
+	}
+	peers, err := b.Peers(t.Context(), nil)
+	if err != nil || len(peers) != 1 || peers[0].ID != id {
+		t.Fatalf("beta sees %+v (%v)", peers, err)
+	}
+	if _, err := b.Send(t.Context(), peers[0], "to zsh"); err != nil {
+		t.Error(err)
+	}
+	if got := line(); !strings.Contains(got, `"type":"ping"`) {
+		t.Errorf("zsh got %s", got)
+	}
+	if got := line(); !strings.Contains(got, `"body":"to zsh"`) || !strings.Contains(got, `"sender_instance_id":"`+b.ID()+`"`) {
+		t.Errorf("zsh got %s", got)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

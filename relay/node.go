@@ -18,7 +18,7 @@ import (
 // Options are what Open needs. All but Paused are required.
 type Options struct {
 	Directory string // of the registry, absolute; made if its parent is there
-	Spool     string // where the queue goes: a name, not there yet, in a private directory
+	Spool     string // where the queue goes: a name in a private directory that is not there yet
 	UID, PID  int    // of this process
 	Self      Self
 	Limits    Limits
@@ -58,15 +58,11 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := openSpool(o.Spool, o.Limits.Queue)
-	if err != nil {
-		return nil, errors.Join(err, reg.close())
-	}
-	n := &Node{o: o, box: box, arrived: make(chan struct{}, 1), self: o.Self, paused: o.Paused, started: o.Now().Unix()}
+	n := &Node{o: o, box: newSpool(o.Spool, o.Limits.Queue), arrived: make(chan struct{}, 1), self: o.Self, paused: o.Paused, started: o.Now().Unix()}
 	n.reg.Store(reg)
 	n.server = newServer(o.Limits, o.UID, n.answer)
 	if err := n.enter(ctx); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(o.Spool), reg.close())
+		return nil, errors.Join(err, reg.close())
 	}
 	n.sweep.Go(n.removeStale)
 	return n, nil
@@ -257,7 +253,10 @@ func (n *Node) Close() error {
 	if there && n.server.isOwn(info) {
 		errs = append(errs, ignoreGone(reg.root.Remove(socketName(n.id))))
 	}
-	errs = append(errs, os.RemoveAll(n.o.Spool), reg.close())
+	if n.box.begun {
+		errs = append(errs, os.RemoveAll(n.o.Spool))
+	}
+	errs = append(errs, reg.close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the relay: %w", err)
 	}

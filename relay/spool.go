@@ -38,6 +38,8 @@ type spool struct {
 	spare   []string        // files of finished messages
 	marker  string          // the file that markers are links to, or ""
 	made    int             // files of ours so far, for their names
+	begun   bool            // the spool's directory was made
+	ready   bool            // and those in it
 
 	depth atomic.Int64 // of waiting, for those who must not wait for the lock
 }
@@ -47,13 +49,23 @@ func (e Envelope) key() string { return e.Sender + "_" + e.ID }
 
 func (e Envelope) fileName() string { return fmt.Sprintf("%012d-%s", e.Number, e.ID) }
 
-func openSpool(dir string, max int) (*spool, error) {
-	for _, sub := range []string{"", inboxDir, processingDir, doneDir} {
-		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
-			return nil, fmt.Errorf("make the relay's spool: %w", err)
-		}
+func newSpool(dir string, max int) *spool {
+	return &spool{dir: dir, max: max, claimed: map[string]bool{}, known: map[string]bool{}}
+}
+
+// prepare makes the directories for the first message: most processes get none.
+func (s *spool) prepare() error {
+	if s.ready {
+		return nil
 	}
-	return &spool{dir: dir, max: max, claimed: map[string]bool{}, known: map[string]bool{}}, nil
+	for _, sub := range []string{"", inboxDir, processingDir, doneDir} {
+		if err := os.Mkdir(s.path(sub), 0o700); err != nil && !(s.begun && errors.Is(err, fs.ErrExist)) {
+			return fmt.Errorf("make the relay's spool: %w", err)
+		}
+		s.begun = true // what is there from now on is ours
+	}
+	s.ready = true
+	return nil
 }
 
 func (s *spool) path(parts ...string) string {
@@ -76,6 +88,9 @@ func (s *spool) add(e Envelope, paused bool) (status, int) {
 	s.number++
 	e.Number = s.number
 	data, err := encode(e)
+	if err == nil {
+		err = s.prepare()
+	}
 	if err == nil {
 		err = s.store(e.fileName(), data)
 	}

@@ -271,22 +271,19 @@ func (d *desk) incoming() (event.Input, bool) {
 	if p == nil {
 		return event.Input{}, false
 	}
-	for {
-		e, ok, err := p.node.Claim()
-		if err != nil {
-			d.conv.Emit(event.Event{Kind: event.Warning, Text: "relay: " + err.Error()})
-			continue
-		}
-		if !ok {
-			return event.Input{}, false
-		}
-		p.mu.Lock()
-		p.working = &e
-		p.mu.Unlock()
-		return event.Input{Text: e.Record(), Peer: &event.Peer{
-			Instance: e.Sender, PID: e.PID, Project: e.Project, Workspace: e.Workspace, Message: e.Body,
-		}}, true
+	e, ok, err := p.node.Claim()
+	if err != nil { // about its file; the message is whole
+		d.conv.Emit(event.Event{Kind: event.Warning, Text: "relay: " + err.Error()})
 	}
+	if !ok {
+		return event.Input{}, false
+	}
+	p.mu.Lock()
+	p.working = &e
+	p.mu.Unlock()
+	return event.Input{Text: e.Record(), Peer: &event.Peer{
+		Instance: e.Sender, PID: e.PID, Project: e.Project, Workspace: e.Workspace, Message: e.Body,
+	}}, true
 }
 
 // relays reports whether a message of another instance is being worked on.
