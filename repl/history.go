@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"zcoder/internal/ownfile"
 )
 
 const (
@@ -152,20 +153,9 @@ func (h *history) rewrite() {
 			b.Write(append(data, '\n'))
 		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(h.path), ".history-*")
-	if err != nil {
-		return
+	if ownfile.Replace(h.path, b.Bytes(), 0o600) == nil {
+		h.read = int64(b.Len())
 	}
-	_, werr := f.Write(b.Bytes())
-	if err := errors.Join(werr, f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return
-	}
-	if err := os.Rename(f.Name(), h.path); err != nil {
-		_ = os.Remove(f.Name())
-		return
-	}
-	h.read = int64(b.Len())
 }
 
 // step moves by one entry, keeping the draft for the way back.

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"zcoder/internal/config"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/termtext"
 	"zcoder/tools"
 )
@@ -19,7 +18,7 @@ import (
 func (w *workbench) debug() (func(kind, text string), error) {
 	out, safe := io.Writer(w.p.Stderr), true
 	if path := w.v.String("debug-log"); path != "" {
-		f, err := openDebugLog(path)
+		f, err := ownfile.Open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 		if err != nil {
 			return nil, &config.UsageError{Text: fmt.Sprintf("open the debug log: %v", err), Hints: []string{"name a file of your own that is no link"}}
 		}
@@ -40,24 +39,4 @@ func (w *workbench) debug() (func(kind, text string), error) {
 		// The log is a help; the program goes on without it.
 		_, _ = fmt.Fprintf(out, "%s %s %s\n", time.Now().Format(time.RFC3339Nano), kind, text)
 	}, nil
-}
-
-// openDebugLog opens a private file for appending, never through a link.
-func openDebugLog(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is not a regular file", path)
-	}
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = f.Chmod(0o600)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,10 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"zcoder/internal/approval"
 	"zcoder/internal/config"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/policy"
 	"zcoder/internal/secret"
 	"zcoder/profiles"
@@ -223,22 +221,14 @@ const maxRules = 1 << 20
 // readRules reads a policy file, never through a link and never waiting: the one of
 // the workspace may be hostile.
 func readRules(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	data, err := ownfile.Read(path, maxRules)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxRules {
-		return nil, fmt.Errorf("read policy %q: it is not a regular file of at most 1 MiB", path)
-	}
-	return io.ReadAll(io.LimitReader(f, maxRules))
+	return data, nil
 }
 
 func (r *ruleFiles) reload() (*policy.Rules, bool, error) {

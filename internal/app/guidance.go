@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zcoder/internal/agent"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/workspace"
 	"zcoder/profiles"
 	"zcoder/skills"
@@ -388,6 +389,6 @@ func (w *workbench) writeSums(memory sums) {
 		})
 	}
 	if data, err := json.MarshalIndent(memory, "", "  "); err == nil {
-		_ = replaceFile(filepath.Join(w.home, memoryOfSums), append(data, '\n'))
+		_ = ownfile.Replace(filepath.Join(w.home, memoryOfSums), append(data, '\n'), 0o600)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"zcoder/internal/event"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/proc"
 	"zcoder/internal/termtext"
 	"zcoder/internal/worker"
@@ -120,7 +121,7 @@ func (j *jobs) record(id proc.Ident, command string) (forget func()) {
 	data, err := json.Marshal(jobRecord{Owner: proc.Self(), Child: id, Command: command})
 	path := filepath.Join(j.dir, fmt.Sprintf("%d-%s.json", id.PID, newCallID()))
 	if err == nil {
-		err = replaceFile(path, data)
+		err = ownfile.Replace(path, data, 0o600)
 	}
 	if err != nil {
 		return func() {}

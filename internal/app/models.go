@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
 	"zcoder/internal/agent"
 	"zcoder/internal/chat"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/sizing"
 	"zcoder/tools"
 )
@@ -20,6 +20,7 @@ import (
 // methods may be called from several goroutines.
 type brain struct {
 	explicit  int    // --context-window, 0 for auto
+	fallback  int    // window when nothing is known
 	think     string // on, off, low, medium, high
 	asked     bool   // think was set by the person
 	keepAlive string
@@ -145,20 +146,8 @@ func (b *brain) known(ctx context.Context) (chat.ModelFacts, error) {
 // loaded is the window that the model is loaded with, 0 when it is not loaded or the
 // server does not say.
 func (b *brain) loaded(ctx context.Context, client modelServer, model string) int {
-	l, ok := client.(loader)
-	if !ok {
-		return 0
-	}
-	list, err := l.Loaded(ctx)
-	if err != nil {
-		return 0
-	}
-	for _, m := range list {
-		if sameModel(m.Name, model) {
-			return m.Context
-		}
-	}
-	return 0
+	m, _ := loadedModel(ctx, client, model)
+	return m.Context
 }
 
 // sameModel compares names of which one may lack the tag "latest".
@@ -189,7 +178,7 @@ func (b *brain) sized(facts chat.ModelFacts, loaded int) sizing.Choice {
 	}
 	c := sizing.Choose(sizing.Facts{
 		Explicit: b.explicit, Loaded: loaded, Trained: facts.TrainedContext,
-		Remembered: b.remembered()[b.key()],
+		Remembered: b.remembered()[b.key()], Default: b.fallback,
 	})
 	if facts.Untold && b.explicit == 0 {
 		c.Notice = fmt.Sprintf("the server does not tell its window: %d tokens are assumed; --context-window says what it has", c.Tokens)
@@ -219,7 +208,7 @@ func (b *brain) remember(tokens int) {
 	windows[b.key()] = tokens
 	data, err := json.MarshalIndent(windows, "", "  ")
 	if err == nil {
-		_ = replaceFile(b.memory, append(data, '\n'))
+		_ = ownfile.Replace(b.memory, append(data, '\n'), 0o600)
 	}
 }
 
@@ -270,23 +259,6 @@ func modelNames(list []chat.ModelInfo) string {
 func missing(err error) bool {
 	var failure *chat.Error
 	return errors.As(err, &failure) && failure.Kind == chat.MissingModel
-}
-
-// replaceFile replaces one of our own small files as a whole.
-func replaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
 }
 
 // source says where the window's size comes from.

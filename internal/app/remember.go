@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"zcoder/internal/config"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/termtext"
 	"zcoder/internal/workspace"
 	"zcoder/repl"
@@ -44,7 +45,7 @@ func (w *workbench) rememberModel(name string) {
 	memory := readMemory(modelMemory(w.home))
 	memory[w.ws.Root()] = name
 	if data, err := json.MarshalIndent(memory, "", "  "); err == nil {
-		_ = replaceFile(modelMemory(w.home), append(data, '\n'))
+		_ = ownfile.Replace(modelMemory(w.home), append(data, '\n'), 0o600)
 	}
 }
 

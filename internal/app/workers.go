@@ -17,6 +17,7 @@ import (
 	"zcoder/internal/approval"
 	"zcoder/internal/chat"
 	"zcoder/internal/event"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/proc"
 	"zcoder/internal/secret"
 	"zcoder/internal/termtext"
@@ -523,7 +524,7 @@ func (w *workbench) chooseWorkerModel(name string) {
 	memory := readMemory(w.workerMemory())
 	memory["opencode-model"] = name
 	if data, err := json.MarshalIndent(memory, "", "  "); err == nil {
-		_ = replaceFile(w.workerMemory(), append(data, '\n'))
+		_ = ownfile.Replace(w.workerMemory(), append(data, '\n'), 0o600)
 	}
 }
 

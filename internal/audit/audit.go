@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zcoder/internal/approval"
+	"zcoder/internal/ownfile"
 )
 
 // Options configure a Log.
@@ -100,21 +101,11 @@ func (l *Log) open() error {
 	return nil
 }
 
-// openFile opens a regular file of ours; it follows no link and waits for no pipe.
+// openFile opens a file of the log.
 func openFile(path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	f, err := ownfile.Open(path, flag)
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", filepath.Base(path), bare(err))
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err == nil && flag&os.O_CREATE != 0 && info.Mode().Perm() != 0o600 {
-		err = f.Chmod(0o600)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %q: %w", filepath.Base(path), bare(err)), f.Close())
 	}
 	return f, nil
 }

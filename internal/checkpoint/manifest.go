@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
+
+	"zcoder/internal/ownfile"
 )
 
 // ErrBusy means that another process has the session open.
@@ -59,7 +60,7 @@ func openManifest(dir, session string) (*manifest, *history, error) {
 		return nil, nil, fmt.Errorf("open checkpoints: session %q is no plain name", session)
 	}
 	path := filepath.Join(dir, session+".jsonl")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	f, err := ownfile.Open(path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open checkpoints: %w", err)
 	}
@@ -286,13 +287,10 @@ func parseHash(text string) (h plumbing.Hash) {
 
 // readManifest reads the manifest of a session that may be another process's.
 func readManifest(path string) (*history, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := ownfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fs.ErrInvalid)
-	}
 	return readHistory(f)
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+
+	"zcoder/internal/ownfile"
 )
 
 // errSizeChanged means that a file did not hold the bytes that were announced.
@@ -308,7 +310,7 @@ func (p *packWriter) publish(sum [sha1.Size]byte) error {
 	if err := os.Rename(p.temp, filepath.Join(p.s.packDir(), name+".pack")); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(p.s.packDir(), name+".idx"), b.Bytes()); err != nil {
+	if err := ownfile.Replace(filepath.Join(p.s.packDir(), name+".idx"), b.Bytes(), 0o600); err != nil {
 		return err
 	}
 	p.s.adopt(&pack{name: name, index: table, size: p.at + sha1.Size})
@@ -324,26 +326,4 @@ func (p *packWriter) abort() {
 		os.Remove(p.temp)
 		p.f = nil
 	}
-}
-
-// writeFile replaces a file of the store so that a kill leaves the old or the new.
-func writeFile(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	temp := filepath.Join(dir, "tmp-"+randomName())
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		os.Remove(temp)
-	}
-	return err
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"golang.org/x/sys/unix"
+
+	"zcoder/internal/ownfile"
 )
 
 const (
@@ -180,7 +182,7 @@ func withStore(dir string, do func(*store) error) error {
 
 // forget removes a session that no process has open, and what only it needed.
 func (s *store) forget(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := ownfile.Open(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

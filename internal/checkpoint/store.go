@@ -24,6 +24,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"golang.org/x/sys/unix"
+
+	"zcoder/internal/ownfile"
 )
 
 // store is the private directory of one workspace: a bare git repository without
@@ -73,11 +75,11 @@ func openStore(base, root string) (*store, error) {
 		if _, err := os.Lstat(path); err == nil {
 			continue
 		}
-		if err := writeFile(path, []byte(content)); err != nil {
+		if err := ownfile.Replace(path, []byte(content), 0o600); err != nil {
 			return nil, fmt.Errorf("make checkpoint store: %w", err)
 		}
 	}
-	lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := ownfile.Open(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint store: %w", err)
 	}

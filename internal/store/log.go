@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"zcoder/internal/event"
+	"zcoder/internal/ownfile"
 )
 
 // ErrInUse means that another process has the session open.
@@ -51,7 +52,7 @@ func (s *Store) Resume(id string) (*Log, Loaded, error) {
 	if err != nil {
 		return nil, Loaded{}, err
 	}
-	f, err := openLog(path, os.O_RDWR|os.O_APPEND)
+	f, err := ownfile.Open(path, os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, Loaded{}, fmt.Errorf("session %q: %w", id, ErrUnknown)
 	}
@@ -138,7 +139,7 @@ func (l *Log) create() error {
 	if l.file != nil {
 		return nil
 	}
-	f, err := openLog(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+	f, err := ownfile.Open(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return fmt.Errorf("create session: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"zcoder/internal/event"
+	"zcoder/internal/ownfile"
 )
 
 // Remove deletes a session. It returns ErrUnknown when there is none, and ErrInUse
@@ -22,7 +23,7 @@ func (s *Store) Remove(id string) error {
 	if err != nil {
 		return err
 	}
-	f, err := openLog(path, os.O_RDONLY)
+	f, err := ownfile.Open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("session %q: %w", id, ErrUnknown)
 	}
@@ -84,7 +85,7 @@ func (s *Store) Search(text, workspace, profile string) ([]Hit, error) {
 
 // linesWith returns the lines of a session that hold a text in lower case.
 func (s *Store) linesWith(text, id string) ([]string, error) {
-	f, err := openLog(filepath.Join(s.dir, id+".jsonl"), os.O_RDONLY)
+	f, err := ownfile.Open(filepath.Join(s.dir, id+".jsonl"), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // it was deleted meanwhile
 	}

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"zcoder/internal/event"
 )
 
@@ -20,26 +18,6 @@ const (
 
 func cutSuffix(name, suffix string) (string, bool) {
 	return strings.CutSuffix(name, suffix)
-}
-
-// openLog opens a log without following a link and without waiting on a FIFO.
-func openLog(path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is not a regular file", path)
-	}
-	if err == nil && info.Mode().Perm()&0o077 != 0 && flag != os.O_RDONLY {
-		err = f.Chmod(0o600)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 // read takes every line that is a record and counts the rest: one bad line never

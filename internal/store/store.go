@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"zcoder/internal/event"
+	"zcoder/internal/ownfile"
 )
 
 // Store is a directory of session logs. It is safe for concurrent use, also by
@@ -101,7 +102,7 @@ func (s *Store) peek(e fs.DirEntry) (Info, bool) {
 	if !isLog || !validID.MatchString(id) || !e.Type().IsRegular() {
 		return Info{}, false
 	}
-	f, err := openLog(filepath.Join(s.dir, e.Name()), os.O_RDONLY)
+	f, err := ownfile.Open(filepath.Join(s.dir, e.Name()), os.O_RDONLY)
 	if err != nil {
 		return Info{}, false
 	}
@@ -137,7 +138,7 @@ func (s *Store) Load(id string) (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	f, err := openLog(path, os.O_RDONLY)
+	f, err := ownfile.Open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Loaded{}, fmt.Errorf("session %q: %w", id, ErrUnknown)
 	}
