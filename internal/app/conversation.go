@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -56,7 +57,13 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 			c.keeper.begin(in.Text, len(c.History()))
 			cfg.Before = c.keeper.before
 		},
-		EndTurn:   func() []string { return append(w.endTurn(), c.keeper.end()...) },
+		EndTurn: func() []string {
+			notices := append(w.endTurn(), c.keeper.end()...)
+			if !unattended {
+				notices = appendSaid(notices, w.brain.grow(context.Background(), c.Known().Tokens, freeMemory))
+			}
+			return notices
+		},
 		Now:       time.Now,
 		NewTurnID: newCounter("t"),
 		// On a host a person looks at each turn's end before the next begins.
@@ -66,6 +73,14 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 	gate.Recorder = recorder{audit: w.audit, behind: c.Behind}
 	w.guide.conv.Store(c)
 	return c
+}
+
+// appendSaid adds a notice, if there is one.
+func appendSaid(list []string, notice string) []string {
+	if notice == "" {
+		return list
+	}
+	return append(list, notice)
 }
 
 // endTurn ends what the turn's commands left running.

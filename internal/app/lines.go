@@ -110,7 +110,7 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 	system, set := w.stable()
 	reg := set
 	if setup.Tools != nil {
-		reg = setup.Tools
+		reg, system = setup.Tools, setup.System
 	}
 	toolChars := 0
 	for _, t := range reg.Specs() {
@@ -147,6 +147,7 @@ func (w *workbench) bill(ctx context.Context, c *conversation) ([]string, error)
 	if setup.Window > 0 {
 		lines = append(lines, fmt.Sprintf("window          %7d tokens, %s", setup.Window, w.brain.source()))
 	}
+	lines = append(lines, w.brain.residency(ctx))
 	if setup.Tools != nil {
 		lines = append(lines, "the window is small, so the small set of tools is used")
 	}

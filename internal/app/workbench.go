@@ -245,6 +245,7 @@ func (w *workbench) openModel() error {
 	}
 	b := w.brain
 	b.explicit, b.keepAlive = w.v.Int("context-window"), w.v.String("keep-alive")
+	b.fallback = w.v.Int("context-fallback")
 	b.think = map[string]string{"true": "on", "false": "off"}[w.v.String("think")]
 	if b.think == "" {
 		b.think = w.v.String("think")

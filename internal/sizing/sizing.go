@@ -23,6 +23,7 @@ type Facts struct {
 	Loaded     int // what the running model has
 	Remembered int // what worked for this model on this host before
 	Trained    int // the model's own limit
+	Default    int // when nothing else is known; zero is Fallback
 }
 
 // Choice is the window to ask for.
@@ -41,7 +42,11 @@ func Choose(f Facts) Choice {
 	case f.Loaded >= min(Floor, limit(f)):
 		return Choice{Tokens: f.Loaded, Source: "as the model is loaded"}
 	}
-	c := Choice{Tokens: min(Fallback, limit(f)), Source: "the default"}
+	fallback := f.Default
+	if fallback <= 0 {
+		fallback = Fallback
+	}
+	c := Choice{Tokens: min(fallback, limit(f)), Source: "the default"}
 	if f.Remembered >= min(Floor, limit(f)) {
 		c = Choice{Tokens: min(f.Remembered, limit(f)), Source: "as it was used before"}
 	}
@@ -84,4 +89,25 @@ func limit(f Facts) int {
 		return f.Trained
 	}
 	return 1 << 30
+}
+
+// Growth is what decides whether a window is raised while nothing else happens.
+type Growth struct {
+	Window        int   // tokens now
+	Used          int   // tokens of the last request
+	Trained       int   // the model's own limit
+	BytesPerToken int64 // memory that a token of context takes; 0 unknown
+	Free          int64 // memory that the server's machine has left, in bytes; 0 unknown
+}
+
+// Raise returns a larger window for a conversation that fills more than half of its
+// own, if the model and the memory allow it: twice as large, at most the model's
+// limit, and taking at most half of the free memory. What is unknown allows nothing.
+func Raise(g Growth) (tokens int, ok bool) {
+	tokens = min(2*g.Window, g.Trained)
+	extra := int64(tokens-g.Window) * g.BytesPerToken
+	if g.Window <= 0 || g.Used*2 <= g.Window || tokens <= g.Window || extra <= 0 || extra > g.Free/2 {
+		return 0, false
+	}
+	return tokens, true
 }
