@@ -46,7 +46,7 @@ type jobs struct {
 
 // job is one of them. What follows its lock is guarded by that of jobs.
 type job struct {
-	id, kind, text string
+	id, kind, text string // kind is "!" or the name of a worker
 	started        time.Time
 	cancel         context.CancelFunc
 	over           chan struct{} // closed at its end
@@ -159,6 +159,7 @@ func (j *jobs) start(session, kind, text string, run func(ctx context.Context, o
 		return nil, fmt.Errorf("open the log of the job: %w", err)
 	}
 	j.list = append(j.list, one)
+	j.tell(event.Event{Kind: event.Info, Text: fmt.Sprintf("job %s runs in the background: %s %s", one.id, kind, termtext.Line(text))})
 	j.wait.Go(func() {
 		defer close(one.over)
 		defer cancel()
@@ -302,8 +303,11 @@ func inBackground(command string) (string, bool) {
 
 // commandLater runs a typed command in the background, without a terminal.
 func (d *desk) commandLater(command string) error {
-	w, conv := d.w, d.conv
-	one, err := w.jobs.start(conv.Info().ID, "!", command, func(ctx context.Context, _ *job, log *jobLog) (string, string) {
+	w := d.w
+	if w.profile.WorkersOff {
+		return withHint(fmt.Errorf("nothing runs in the background in the profile %s", w.profile.Name), "leave the & at the end away")
+	}
+	_, err := w.jobs.start(d.conv.Info().ID, "!", command, func(ctx context.Context, _ *job, log *jobLog) (string, string) {
 		forget := func() {}
 		argv := append(append([]string(nil), w.shell.Argv()...), command)
 		out, err := proc.Run(ctx, proc.Spec{
@@ -320,17 +324,13 @@ func (d *desk) commandLater(command string) error {
 		}
 		return status, userRecord(command+" &", out)
 	})
-	if err != nil {
-		return err
-	}
-	conv.Emit(event.Event{Kind: event.Info, Text: fmt.Sprintf("job %s runs in the background: %s", one.id, termtext.Line(command))})
-	return nil
+	return err
 }
 
 // consultLater asks a worker in the background.
 func (d *desk) consultLater(k work, done func(worker.Report)) error {
-	w, conv := d.w, d.conv
-	one, err := w.jobs.start(conv.Info().ID, k.h.Name, k.request, func(ctx context.Context, one *job, log *jobLog) (string, string) {
+	w := d.w
+	_, err := w.jobs.start(d.conv.Info().ID, k.h.Name, k.request, func(ctx context.Context, one *job, log *jobLog) (string, string) {
 		r := w.runWorker(ctx, k, func(line string) {
 			log.add([]byte(line + "\n"))
 			w.jobs.mu.Lock()
@@ -343,10 +343,8 @@ func (d *desk) consultLater(k work, done func(worker.Report)) error {
 	})
 	if err != nil {
 		done(worker.Report{Status: worker.Failed})
-		return err
 	}
-	conv.Emit(event.Event{Kind: event.Info, Text: fmt.Sprintf("job %s asks %s in the background", one.id, k.h.Name)})
-	return nil
+	return err
 }
 
 func (d *desk) cmdJobs(ctx context.Context, ui repl.UI, arg string) error {

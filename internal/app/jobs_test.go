@@ -55,7 +55,7 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-one.over
-	if got := told(); len(got) != 1 || !strings.Contains(got[0], "job j1 ended") {
+	if got := told(); len(got) != 2 || !strings.Contains(got[0], "job j1 runs") || !strings.Contains(got[1], "job j1 ended") {
 		t.Errorf("told %q", got)
 	}
 	if got := j.take("s2"); got != nil {
@@ -88,7 +88,7 @@ func TestJobsAreBoundedAndEnd(t *testing.T) {
 	if _, err := j.start("s", "!", "one more", wait); err == nil {
 		t.Error("there is no bound")
 	}
-	if n := j.close(); n != maxJobs || len(told()) > 0 {
+	if n := j.close(); n != maxJobs || len(told()) != maxJobs {
 		t.Errorf("%d ended, told %q", n, told())
 	}
 	if _, err := j.start("s", "!", "late", wait); err == nil {
