@@ -4,8 +4,9 @@
 // A line is {"hash":"…","rec":{…}}. The hash is the SHA-256, in 64 hexadecimal
 // digits, of the 64 digits of the line before and the bytes of rec as they are
 // stored; the first line follows 64 zeros. Beside the log lies a head: the number,
-// hash and end of a record that was synced. It is rewritten after each synced append,
-// so it may lag behind the log and never leads.
+// hash and end of a record that was synced. It is made before the first record, and
+// rewritten after each synced append and at Close, so it may lag behind the log after a
+// crash and never leads.
 //
 // The record holds metadata and digests. The only words of a request in it are its
 // summary, bounded and masked, and only where a mask is given. It has no key: it
@@ -59,6 +60,7 @@ type Log struct {
 	head   *os.File
 	size   int64 // of the part of the file that is known
 	last   link  // the record that this part ends with
+	synced int64 // number of the last record of which this program wrote the head
 	notice string
 }
 
@@ -73,7 +75,7 @@ func Open(dir string, o Options) (*Log, error) {
 		err = l.locked(func() error { return l.reload(true) })
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open audit %q: %w", dir, err), l.Close())
+		return nil, errors.Join(fmt.Errorf("open audit %q: %w", dir, err), l.closeFiles())
 	}
 	return l, nil
 }
@@ -126,10 +128,33 @@ func (l *Log) Notice() string {
 	return l.notice
 }
 
-// Close closes the files. A Log that is closed records nothing more.
+// Close syncs what this program wrote, says so in the head and closes the files. A Log
+// that is closed records nothing more. It waits for other writers, for up to lockWait.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.settle()
+	if err != nil {
+		err = fmt.Errorf("close audit %q: %w", l.dir, err)
+	}
+	return errors.Join(err, l.closeFiles())
+}
+
+// settle brings the head up to the last record, unless another program did.
+func (l *Log) settle() error {
+	if l.lock == nil || l.last.n <= l.synced {
+		return nil
+	}
+	return l.locked(func() error {
+		h, err := readHead(l.head)
+		if err != nil || !h.exists() || h.Count >= l.last.n {
+			return nil // a head that was harmed is told of by the next Open
+		}
+		return l.sync()
+	})
+}
+
+func (l *Log) closeFiles() error {
 	var errs []error
 	for _, f := range []**os.File{&l.file, &l.head, &l.lock} {
 		if *f != nil {
@@ -184,10 +209,38 @@ func (l *Log) append(e Entry, before string, sync bool) error {
 	if !sync {
 		return nil
 	}
+	return l.sync()
+}
+
+// sync brings the records to the disk, and then the head up to the last of them.
+func (l *Log) sync() error {
 	if err := l.file.Sync(); err != nil {
 		return bare(err)
 	}
-	return head{Count: next.n, Hash: string(next.hash[:]), Size: l.size}.write(l.head)
+	if err := (head{Count: l.last.n, Hash: string(l.last.hash[:]), Size: l.size}).write(l.head); err != nil {
+		return err
+	}
+	l.synced = l.last.n
+	return nil
+}
+
+// begin makes the head of a log that holds nothing, and brings it to the disk: from
+// then on there is always one.
+func (l *Log) begin() error {
+	none := genesis()
+	if err := (head{Hash: string(none.hash[:])}).write(l.head); err != nil {
+		return err
+	}
+	if err := l.head.Sync(); err != nil {
+		return bare(err)
+	}
+	dir, err := os.Open(l.dir)
+	if err != nil {
+		return bare(err)
+	}
+	defer dir.Close()
+	_ = dir.Sync() // not every file system can
+	return nil
 }
 
 // catchUp reads what others have appended, and mends the end of the log if it must.
@@ -247,6 +300,11 @@ func (l *Log) reload(same bool) error {
 	}
 	l.size = info.Size()
 	h, headErr := readHead(l.head)
+	if headErr == nil && !h.exists() && l.size == 0 {
+		if err := l.begin(); err != nil {
+			return err
+		}
+	}
 	f, err := readEnd(l.file, l.size, l.size-window)
 	if err != nil {
 		return err

@@ -356,9 +356,10 @@ func TestHeadTampered(t *testing.T) {
 		change func(h []byte) []byte
 		whole  bool
 	}{
-		{"removed", nil, true}, // as after a crash before the first one was written
-		{"empty", func([]byte) []byte { return nil }, true},
-		{"zeros", func(h []byte) []byte { return make([]byte, len(h)) }, true},
+		{"removed", nil, false},
+		{"empty", func([]byte) []byte { return nil }, false},
+		{"zeros", func(h []byte) []byte { return make([]byte, len(h)) }, false},
+		{"of an empty log", func([]byte) []byte { return first() }, true}, // as after a crash before the first sync
 		{"a changed count", func(h []byte) []byte { return bytes.Replace(h, []byte(`"count":5`), []byte(`"count":4`), 1) }, false},
 		{"a changed hash", func(h []byte) []byte { h[30] = other(h[30]); return h }, false},
 		{"no JSON", func(h []byte) []byte { h[0] = 'x'; return h }, false},
@@ -390,6 +391,90 @@ func TestHeadTampered(t *testing.T) {
 	}
 }
 
+// first is the head of a log that holds nothing yet.
+func first() []byte {
+	text := `{"count":0,"hash":"` + strings.Repeat("0", 64) + `","size":0}`
+	return []byte(text + strings.Repeat(" ", 159-len(text)) + "\n")
+}
+
+// TestLostAfterCleanExit removes what was written last, though nothing synced it.
+func TestLostAfterCleanExit(t *testing.T) {
+	dir, path := filled(t, 2)
+	l := open(t, dir)
+	if err := l.Record(approval.Record{Kind: "end"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log := read(t, path)
+	write(t, path, log[:lineStart(log, 3)])
+	if r := verified(t, dir); r.Whole() || r.Breaks[0].Record != 3 {
+		t.Errorf("got %+v", r)
+	}
+	l = open(t, dir)
+	if want := "at record 3: the log is cut: it ends with record 2, and record 3 was written"; !strings.Contains(l.Notice(), want) {
+		t.Errorf("notice %q, want %q", l.Notice(), want)
+	}
+	if r := verified(t, dir); r.Whole() {
+		t.Errorf("afterwards %+v", r)
+	}
+}
+
+// TestCloseKeepsALaterHead closes two programs in both orders.
+func TestCloseKeepsALaterHead(t *testing.T) {
+	for _, order := range [][2]int{{0, 1}, {1, 0}} {
+		dir, path := filled(t, 1)
+		logs := [2]*Log{open(t, dir), open(t, dir)}
+		for _, l := range logs {
+			if err := l.Record(approval.Record{Kind: "end"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, i := range order {
+			if err := logs[i].Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log := read(t, path)
+		if r := verified(t, dir); !r.Whole() || r.Records != 3 {
+			t.Errorf("got %+v", r)
+		}
+		write(t, path, log[:lineStart(log, 3)])
+		if r := verified(t, dir); r.Whole() {
+			t.Errorf("order %v: a lost record was not found", order)
+		}
+	}
+}
+
+// TestCrashBeforeTheFirstSync leaves records that no head names.
+func TestCrashBeforeTheFirstSync(t *testing.T) {
+	dir, path := filled(t, 0)
+	l := open(t, dir)
+	if err := l.Record(approval.Record{Kind: "session"}); err != nil {
+		t.Fatal(err)
+	}
+	crash(t, l)
+	if r := verified(t, dir); !r.Whole() || r.Records != 1 {
+		t.Errorf("got %+v", r)
+	}
+	log := read(t, path)
+	write(t, path, log[:20])
+	if r := verified(t, dir); !r.Whole() || r.Unfinished != 20 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// crash leaves a log as the death of its program does.
+func crash(t *testing.T, l *Log) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.closeFiles(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTornTail cuts an unsynced last record at every byte, as a crash does.
 func TestTornTail(t *testing.T) {
 	dir, path := filled(t, 3)
@@ -397,7 +482,7 @@ func TestTornTail(t *testing.T) {
 	if err := l.Record(approval.Record{Kind: "lost", Detail: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Close()
+	crash(t, l)
 	whole, headText := read(t, path), read(t, filepath.Join(dir, headName))
 	begin := lineStart(whole, 4)
 	for cut := begin + 1; cut < len(whole); cut++ {

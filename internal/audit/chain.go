@@ -311,6 +311,8 @@ func (f *follower) checkHead(r io.ReaderAt, size int64, h head, err error) {
 	switch {
 	case err != nil:
 		f.breakAt(f.last.n+1, err.Error())
+	case !h.exists() && size > 0:
+		f.breakAt(f.last.n+1, "the head file is missing")
 	case h.Count == 0:
 	case h.Size > size && h.Count <= f.last.n:
 		f.breakAt(h.Count, "the log is cut: it is shorter than its head says")

@@ -27,6 +27,7 @@ func FuzzLog(f *testing.F) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, logName)
 		write(t, path, log)
+		write(t, filepath.Join(dir, headName), first())
 		before := verified(t, dir)
 		for range 2 {
 			l, err := Open(dir, Options{Now: clock()})

@@ -33,7 +33,10 @@ func (h head) write(f *os.File) error {
 
 var errHead = errors.New("the head file is damaged")
 
-// readHead returns a zero head when there is none yet.
+// exists reports whether a head was ever written.
+func (h head) exists() bool { return h.Hash != "" }
+
+// readHead returns a head that does not exist when nothing was written.
 func readHead(f *os.File) (head, error) {
 	var h head
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, headSize+1))
@@ -44,7 +47,7 @@ func readHead(f *os.File) (head, error) {
 	if len(text) == 0 {
 		return h, nil
 	}
-	if err := json.Unmarshal(text, &h); err != nil || len(text) != headSize || h.Count < 1 || h.Count > 2*maxForeign || h.Size < 1 || len(h.Hash) != len(genesis().hash) {
+	if err := json.Unmarshal(text, &h); err != nil || len(text) != headSize || h.Count < 0 || h.Count > 2*maxForeign || h.Size < 0 || (h.Count == 0) != (h.Size == 0) || len(h.Hash) != len(genesis().hash) {
 		return head{}, errHead
 	}
 	return h, nil
