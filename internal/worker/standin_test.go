@@ -41,9 +41,8 @@ const standInAnswer = "the stand-in answers"
 
 // call is a tool call, or none when its name is empty.
 type call struct {
-	name   string
-	args   map[string]any
-	custom bool
+	name string
+	args map[string]any
 }
 
 func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
