@@ -76,11 +76,10 @@ func (c *child) kill() {
 // runChild is the other process.
 func runChild(mode string) error {
 	project := os.Getenv("RELAY_TEST_PROJECT")
-	spool, err := os.MkdirTemp("/tmp", "zs-")
+	spool, err := os.MkdirTemp(os.Getenv("RELAY_TEST_DIR"), "spool-") // the parent removes it, also after a kill
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(spool)
 	ctx := context.Background()
 	n, err := Open(ctx, Options{
 		Directory: filepath.Join(os.Getenv("RELAY_TEST_DIR"), "agents"), Spool: filepath.Join(spool, "spool"), UID: os.Geteuid(), PID: os.Getpid(),
