@@ -226,7 +226,7 @@ func (p *Policy) denied(c *considered) (approval.Verdict, bool) {
 	}
 	if p.cfg.ReadOnly != nil && p.cfg.ReadOnly() && c.r.Effect != approval.Read {
 		c.say("read-only", "refused")
-		return deny("read-only", "read-only mode is on: nothing but reading is allowed; `/readonly off` ends it"), true
+		return deny("read-only mode", "read-only mode is on: nothing but reading is allowed; `/readonly off` ends it"), true
 	}
 	if p.cfg.Profile.WorkersOff && c.r.Effect == approval.Delegate {
 		c.say("profile", "workers are off")

@@ -106,12 +106,12 @@ func TestOrder(t *testing.T) {
 		{"remote", nil, with(command("ls"), from(approval.OriginRemote)), approval.Ask, "default", false},
 
 		{"read-only reads", readOnly, read, approval.Allow, "reading", false},
-		{"read-only writes", readOnly, write, approval.Deny, "read-only", false},
-		{"read-only commands", func(c *Config) { yes(c); readOnly(c) }, command("ls"), approval.Deny, "read-only", false},
-		{"read-only workers", readOnly, request(approval.Delegate, "delegate"), approval.Deny, "read-only", false},
-		{"read-only messages", readOnly, request(approval.Peer, "send_agent_message"), approval.Deny, "read-only", false},
-		{"read-only MCP", readOnly, request(approval.ExternalWrite, "mcp__a__b"), approval.Deny, "read-only", false},
-		{"read-only unknown", readOnly, request(approval.Unknown, "x"), approval.Deny, "read-only", false},
+		{"read-only writes", readOnly, write, approval.Deny, "read-only mode", false},
+		{"read-only commands", func(c *Config) { yes(c); readOnly(c) }, command("ls"), approval.Deny, "read-only mode", false},
+		{"read-only workers", readOnly, request(approval.Delegate, "delegate"), approval.Deny, "read-only mode", false},
+		{"read-only messages", readOnly, request(approval.Peer, "send_agent_message"), approval.Deny, "read-only mode", false},
+		{"read-only MCP", readOnly, request(approval.ExternalWrite, "mcp__a__b"), approval.Deny, "read-only mode", false},
+		{"read-only unknown", readOnly, request(approval.Unknown, "x"), approval.Deny, "read-only mode", false},
 
 		{"sysadmin command", sysadmin, command("ls"), approval.Ask, "profile sysadmin", true},
 		{"sysadmin despite an allow rule", withRules(allowEcho, sysadmin), command("make"), approval.Ask, "profile sysadmin", true},
