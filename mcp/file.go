@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/ownfile"
 )
 
 // The names of the registry files: the person's in $ZCODER_HOME, the project's in the
@@ -266,19 +267,7 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return err
+	return ownfile.Replace(path, data, mode)
 }
 
 // EntryText makes the text of an entry from a command or a URL, as `mcp add` does.

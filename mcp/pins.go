@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/ownfile"
 )
 
 // pinFile is the name of the file in $ZCODER_HOME that holds what was trusted.
@@ -101,7 +102,7 @@ func (s store) load() (*pins, error) {
 
 // change edits the pins while no other process does.
 func (s store) change(edit func(*pins)) error {
-	lock, err := os.OpenFile(s.path()+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	lock, err := ownfile.Open(s.path()+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("lock what was trusted: %w", err)
 	}

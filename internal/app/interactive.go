@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -92,29 +91,11 @@ func (w *workbench) leave(d *desk, signalled int) int {
 
 // catchHangups ends the context on TERM and HUP, and on an INT from elsewhere: in a
 // terminal of ours Ctrl-C is a key, in a dumb one it is a signal for the REPL.
-func catchHangups(ctx context.Context, raw bool) (context.Context, func(), func() int) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, syscall.SIGTERM, syscall.SIGHUP)
+func catchHangups(ctx context.Context, raw bool) (_ context.Context, stop func(), caught func() int) {
 	if raw {
-		signal.Notify(got, syscall.SIGINT)
+		return catchSignals(ctx)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case s := <-got:
-			cancel(signalled{s.(syscall.Signal)})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { signal.Stop(got); cancel(nil); <-done }, func() int {
-		var s signalled
-		if errors.As(context.Cause(ctx), &s) {
-			return 128 + int(s.signal)
-		}
-		return 0
-	}
+	return endOn(ctx, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // terminal is the terminal as the environment describes it.

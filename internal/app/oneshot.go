@@ -52,9 +52,14 @@ func (w *workbench) oneShot(ctx context.Context, prompt string) (int, error) {
 // catchSignals ends the context on the first INT, TERM or HUP; caught returns the
 // exit status that belongs to it, or 0.
 func catchSignals(ctx context.Context) (_ context.Context, stop func(), caught func() int) {
+	return endOn(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// endOn ends the context on the first of the signals, as catchSignals says.
+func endOn(ctx context.Context, signals ...os.Signal) (_ context.Context, stop func(), caught func() int) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)
-	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(got, signals...)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

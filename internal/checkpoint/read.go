@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
+
+	"zcoder/internal/workspace"
 )
 
 const (
@@ -195,7 +197,7 @@ func (r *reader) file(dir int, e *entry, last bool) error {
 // ofKernelFile looks at the file system only for a file that is not the one that was
 // scanned: directories of the kernel are not entered.
 func ofKernelFile(now, scanned stamp, fd int) bool {
-	return now.dev != scanned.dev && ofKernel(fd)
+	return now.dev != scanned.dev && workspace.OfKernel(fd)
 }
 
 func (r *reader) open(dir int, e *entry) (int, error) {

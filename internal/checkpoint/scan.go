@@ -362,7 +362,7 @@ func (s *scanner) folder(ctx context.Context, at place, e entry, old *entry) (en
 		return entry{}, err
 	}
 	defer unix.Close(fd)
-	if e.stamp.dev != s.rootDev && ofKernel(fd) {
+	if e.stamp.dev != s.rootDev && workspace.OfKernel(fd) {
 		return e.leave(kernelFiles), nil
 	}
 	var before *dir

@@ -158,6 +158,29 @@ func (s *Server) BadResponse(status int, what string, body []byte) *chat.Error {
 	return &chat.Error{Kind: chat.BadResponse, Text: s.redact(text), Hint: s.hint(chat.BadResponse, ""), Status: status}
 }
 
+// StreamError is why a stream gave no whole reply, other than its connection.
+type StreamError struct {
+	Server string // the server's error text, or ""
+	Line   []byte // a line that is no record, or nil
+	Cause  error
+}
+
+func (e *StreamError) Error() string { return "bad stream" }
+
+// StreamFailure explains a stream that says what it should not.
+func (s *Server) StreamFailure(q Call, bad *StreamError) error {
+	switch {
+	case bad.Server != "":
+		return s.APIError(0, bad.Server, q.Model)
+	case bad.Line != nil:
+		e := s.BadResponse(http.StatusOK, fmt.Sprintf("%s sent a line that is no record", s.At(q.Path)), bad.Line)
+		e.Cause = bad.Cause
+		return e
+	}
+	return &chat.Error{Kind: chat.BadResponse, Status: http.StatusOK, Cause: bad.Cause,
+		Text: "the reply is " + bad.Cause.Error(), Hint: "bound the length of replies, or choose another model"}
+}
+
 // statusFailure explains an answer with another status than 200.
 func (s *Server) statusFailure(ctx context.Context, q Call, a *Answer) error {
 	body, err := io.ReadAll(io.LimitReader(a, maxErrorBody))

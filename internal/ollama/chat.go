@@ -3,8 +3,6 @@ package ollama
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 
 	"zcoder/internal/chat"
@@ -59,10 +57,10 @@ func (c *Client) exchange(ctx context.Context, q modelserver.Call, d *decoder) e
 			c.server.Debug("record", string(line))
 		}
 	})
-	var bad *streamError
+	var bad *modelserver.StreamError
 	switch {
 	case errors.As(err, &bad):
-		return c.streamFailure(q, bad)
+		return c.server.StreamFailure(q, bad)
 	case err != nil:
 		return c.server.ReadFailure(ctx, a, err)
 	case d.reply.Done:
@@ -72,18 +70,4 @@ func (c *Client) exchange(ctx context.Context, q modelserver.Call, d *decoder) e
 		return c.server.BadResponse(a.StatusCode, c.BaseURL()+" answered with nothing that is a reply", nil)
 	}
 	return nil
-}
-
-// streamFailure explains a stream that says what it should not.
-func (c *Client) streamFailure(q modelserver.Call, bad *streamError) error {
-	switch {
-	case bad.server != "":
-		return c.server.APIError(0, bad.server, q.Model)
-	case bad.bad != nil:
-		e := c.server.BadResponse(http.StatusOK, fmt.Sprintf("%s sent a line that is no record", c.server.At(q.Path)), bad.bad)
-		e.Cause = bad.cause
-		return e
-	}
-	return &chat.Error{Kind: chat.BadResponse, Status: http.StatusOK, Cause: bad.cause,
-		Text: "the reply is " + bad.cause.Error(), Hint: "bound the length of replies, or choose another model"}
 }

@@ -111,7 +111,7 @@ func (p *puller) line(q modelserver.Call, line []byte) (done bool, err error) {
 		Error     json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
-		return false, c.streamFailure(q, &streamError{bad: line, cause: err})
+		return false, c.server.StreamFailure(q, &modelserver.StreamError{Line: line, Cause: err})
 	}
 	if text := modelserver.ErrorText(r.Error); text != "" {
 		return false, c.server.APIError(0, text, p.name)

@@ -48,15 +48,6 @@ type decoder struct {
 	reply   chat.Reply
 }
 
-// streamError is why a stream gave no whole reply, other than its connection.
-type streamError struct {
-	server string // the server's error text
-	bad    []byte // a line that is no record
-	cause  error
-}
-
-func (e *streamError) Error() string { return "bad stream" }
-
 func newDecoder(emit func(chat.Delta), ids modeltext.IDs) *decoder {
 	if emit == nil {
 		emit = func(chat.Delta) {}
@@ -65,7 +56,7 @@ func newDecoder(emit func(chat.Delta), ids modeltext.IDs) *decoder {
 }
 
 // run reads records until the one that says done, or a clean end without it. The
-// error is a *streamError or the reader's. seen gets each line.
+// error is a *modelserver.StreamError or the reader's. seen gets each line.
 func (d *decoder) run(r io.Reader, seen func([]byte)) error {
 	in := modeltext.NewLines(r)
 	for !d.reply.Done {
@@ -74,7 +65,7 @@ func (d *decoder) run(r io.Reader, seen func([]byte)) error {
 		case err == io.EOF:
 			return nil
 		case err == modeltext.ErrTooLong:
-			return &streamError{cause: err}
+			return &modelserver.StreamError{Cause: err}
 		case err != nil:
 			return err
 		}
@@ -96,10 +87,10 @@ func (d *decoder) line(line []byte) error {
 	}
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
-		return &streamError{bad: bytes.Clone(line), cause: err}
+		return &modelserver.StreamError{Line: bytes.Clone(line), Cause: err}
 	}
 	if text := modelserver.ErrorText(r.Error); text != "" {
-		return &streamError{server: text}
+		return &modelserver.StreamError{Server: text}
 	}
 	for _, c := range r.Message.ToolCalls {
 		d.size += len(c.Function.Name) + len(c.Function.Arguments)
@@ -119,7 +110,7 @@ func (d *decoder) text(content, thinking string) error {
 	d.records++
 	if d.size += len(content) + len(thinking); d.size > d.limit {
 		d.reply.Done = false
-		return &streamError{cause: modeltext.ErrTooLong}
+		return &modelserver.StreamError{Cause: modeltext.ErrTooLong}
 	}
 	d.split.Think(thinking)
 	shown, inline := d.split.Feed(content)

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
 	"zcoder/internal/modeltext"
 )
 
@@ -52,8 +53,8 @@ func TestEndlessReplyIsAnError(t *testing.T) {
 			t.Errorf("limit %d", d.limit)
 		}
 		d.limit = 10 << 10
-		var bad *streamError
-		if err := d.run(strings.NewReader(strings.Repeat(line+"\n", 11)), func([]byte) {}); !errors.As(err, &bad) || bad.cause != modeltext.ErrTooLong {
+		var bad *modelserver.StreamError
+		if err := d.run(strings.NewReader(strings.Repeat(line+"\n", 11)), func([]byte) {}); !errors.As(err, &bad) || bad.Cause != modeltext.ErrTooLong {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if d.records != 10 && d.records != 11 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"zcoder/internal/chat"
+	"zcoder/internal/modelserver"
 	"zcoder/internal/modeltext"
 )
 
@@ -112,7 +113,7 @@ func TestEndlessReplyIsAnError(t *testing.T) {
 		d.limit = 10 << 10
 		line := `data: {"choices":[{"delta":{` + part + `}}]}` + "\n\n"
 		err := d.run(strings.NewReader(strings.Repeat(line, 11)), func([]byte) {}, func() {})
-		if bad, ok := err.(*streamError); !ok || bad.cause != modeltext.ErrTooLong {
+		if bad, ok := err.(*modelserver.StreamError); !ok || bad.Cause != modeltext.ErrTooLong {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -59,15 +59,6 @@ type decoder struct {
 	reply   chat.Reply
 }
 
-// streamError is why a stream gave no whole reply, other than its connection.
-type streamError struct {
-	server string // the server's error text
-	bad    []byte // a line that is no record
-	cause  error
-}
-
-func (e *streamError) Error() string { return "bad stream" }
-
 func newDecoder(emit func(chat.Delta), ids modeltext.IDs) *decoder {
 	if emit == nil {
 		emit = func(chat.Delta) {}
@@ -77,7 +68,7 @@ func newDecoder(emit func(chat.Delta), ids modeltext.IDs) *decoder {
 
 // run reads records until the one that says that it was the last, or a clean end
 // without it. done is called when the reply is whole and only its counts may follow.
-// The error is a *streamError or the reader's.
+// The error is a *modelserver.StreamError or the reader's.
 func (d *decoder) run(r io.Reader, seen func([]byte), done func()) error {
 	in := modeltext.NewLines(r)
 	for !d.ended {
@@ -86,7 +77,7 @@ func (d *decoder) run(r io.Reader, seen func([]byte), done func()) error {
 		case err == io.EOF:
 			return nil
 		case err == modeltext.ErrTooLong:
-			return &streamError{cause: err}
+			return &modelserver.StreamError{Cause: err}
 		case err != nil && d.reply.Done:
 			return nil // the counts are lost, the reply is not
 		case err != nil:
@@ -132,21 +123,21 @@ func (d *decoder) line(line []byte) error {
 		return d.record(data)
 	case string(field) == "error": // as older llama.cpp tells of one
 		if text := modelserver.ErrorText(data); text != "" {
-			return &streamError{server: text}
+			return &modelserver.StreamError{Server: text}
 		}
 	}
-	return &streamError{bad: bytes.Clone(line)}
+	return &modelserver.StreamError{Line: bytes.Clone(line)}
 }
 
 // record takes one record.
 func (d *decoder) record(data []byte) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return &streamError{bad: bytes.Clone(data), cause: err}
+		return &modelserver.StreamError{Line: bytes.Clone(data), Cause: err}
 	}
 	if len(c.Choices) == 0 {
 		if text := modelserver.ErrorField(data); text != "" {
-			return &streamError{server: text}
+			return &modelserver.StreamError{Server: text}
 		}
 	}
 	if c.Usage != nil {
@@ -195,7 +186,7 @@ func (d *decoder) take(part *delta) error {
 		d.calls.add(part.ToolCalls[i])
 	}
 	if d.size > d.limit {
-		return &streamError{cause: modeltext.ErrTooLong}
+		return &modelserver.StreamError{Cause: modeltext.ErrTooLong}
 	}
 	d.split.Think(part.thinking())
 	shown, inline := d.split.Feed(part.Content)

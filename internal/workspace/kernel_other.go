@@ -2,8 +2,6 @@
 
 package workspace
 
-import "os"
-
-// ofKernel reports whether f belongs to a file system made up by the kernel, which
-// only Linux mounts among files.
-func ofKernel(*os.File) bool { return false }
+// OfKernel reports whether the open file fd belongs to a file system made up by the
+// kernel, which only Linux mounts among files.
+func OfKernel(int) bool { return false }

@@ -112,7 +112,7 @@ func (w *Workspace) open(p Path) (*os.File, fs.FileInfo, error) {
 		err = fmt.Errorf("look at %q: %w", p.rel, plainError(err))
 	case !info.Mode().IsRegular() || !os.SameFile(info, p.info) || hardLinks(info) > max(hardLinks(p.info), 1):
 		err = fmt.Errorf("%q: %w", p.rel, ErrChanged)
-	case ofKernel(f):
+	case kernelMade(f):
 		err = fmt.Errorf("%q is a file of the kernel, not of the workspace", p.rel)
 	}
 	if err != nil {
@@ -120,6 +120,15 @@ func (w *Workspace) open(p Path) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+func kernelMade(f *os.File) (found bool) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = conn.Control(func(fd uintptr) { found = OfKernel(int(fd)) })
+	return found
 }
 
 // Read returns the whole content and its stamp, or ErrTooLarge when there are more

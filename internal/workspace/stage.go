@@ -85,18 +85,11 @@ func (p *pending) keep(f *os.File, mode fs.FileMode) error {
 	if err := keepOwner(f, p.before); err != nil {
 		return err
 	}
-	old, err := p.dir.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	old, err := p.openOld()
 	if err != nil {
 		return err
 	}
 	defer old.Close()
-	info, err := old.Stat()
-	if err != nil {
-		return err
-	}
-	if err := p.isExpected(info); err != nil {
-		return err
-	}
 	if err := keepAttributes(f, old); err != nil {
 		return err
 	}
@@ -104,6 +97,22 @@ func (p *pending) keep(f *os.File, mode fs.FileMode) error {
 		mode = p.before.Mode().Perm() | p.before.Mode()&fs.ModeSticky
 	}
 	return f.Chmod(mode)
+}
+
+// openOld opens the file that is replaced, which must still be the expected one.
+func (p *pending) openOld() (*os.File, error) {
+	old, err := p.dir.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := old.Stat()
+	if err == nil {
+		err = p.isExpected(info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, old.Close())
+	}
+	return old, nil
 }
 
 func keepOwner(f *os.File, before fs.FileInfo) error {
@@ -134,18 +143,11 @@ func (w *Workspace) backUp(p *pending) error {
 	if err := p.dir.Link(p.name, name); err == nil {
 		return nil
 	}
-	old, err := p.dir.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	old, err := p.openOld()
 	if err != nil {
 		return err
 	}
 	defer old.Close()
-	info, err := old.Stat()
-	if err != nil {
-		return err
-	}
-	if err := p.isExpected(info); err != nil {
-		return err
-	}
 	f, err := p.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

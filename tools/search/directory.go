@@ -71,7 +71,7 @@ func (d *directory) child(name string) (*directory, error) {
 	if err := c.open(d.fd, name); err != nil {
 		return nil, err
 	}
-	if c.id.dev != d.id.dev && ofKernel(c.fd) {
+	if c.id.dev != d.id.dev && workspace.OfKernel(c.fd) {
 		c.release()
 		return nil, errKernel
 	}
@@ -132,7 +132,7 @@ func (d *directory) file(name string, st *unix.Stat_t) (fd int, err error) {
 	case err != nil:
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		err = errors.New("it is not a regular file")
-	case uint64(st.Dev) != d.id.dev && ofKernel(fd):
+	case uint64(st.Dev) != d.id.dev && workspace.OfKernel(fd):
 		err = errKernel
 	}
 	if err != nil {
