@@ -32,9 +32,10 @@ type conn struct {
 	log    *ring
 	cancel context.CancelFunc
 	caps   spec.ServerCapabilities
-	info   string      // name and version, as the server gives them
-	stop   func()      // ends the stream of notifications; may be nil
-	stale  atomic.Bool // its tools may have changed
+	info   string        // name and version, as the server gives them
+	stop   func()        // ends the stream of notifications; may be nil
+	stale  atomic.Bool   // its tools may have changed
+	heard  chan struct{} // has a value once the server tells of changes
 
 	once sync.Once
 	over chan struct{} // closed when it can no longer be used
@@ -61,7 +62,7 @@ func (w *watch) tell(done, total float64, text string) {
 }
 
 func newConn(c *client.Client, log *ring) *conn {
-	return &conn{client: c, log: log, calls: map[string]*watch{}, over: make(chan struct{})}
+	return &conn{client: c, log: log, calls: map[string]*watch{}, over: make(chan struct{}), heard: make(chan struct{}, 1)}
 }
 
 // lose says that the connection can no longer be used.
@@ -90,11 +91,34 @@ func (c *conn) begin(life, ctx context.Context, version string) error {
 	c.caps = result.Capabilities
 	c.info = plain(result.ServerInfo.Name+" "+result.ServerInfo.Version, 100)
 	if c.modern() && c.announces() {
-		c.stop, err = c.client.ListenAsync(life, spec.SubscriptionFilter{
-			ToolsListChanged: c.caps.Tools != nil && c.caps.Tools.ListChanged,
-		}, func(err error) { c.log.add("client: notifications ended: " + err.Error()) })
+		return c.listen(life, ctx)
 	}
-	return err
+	return nil
+}
+
+// ackWait is how long a server may take to say that it tells of changes, before its
+// tools are listed all the same.
+const ackWait = time.Second
+
+// listen asks a server of the newer protocol to tell when its tools change, and waits
+// until it does, so that no change falls between this and the first list.
+func (c *conn) listen(life, ctx context.Context) error {
+	var err error
+	c.stop, err = c.client.ListenAsync(life, spec.SubscriptionFilter{ToolsListChanged: true}, func(err error) {
+		c.log.add("client: the server no longer tells of changes: " + err.Error())
+	})
+	if err != nil {
+		return err
+	}
+	late := time.NewTimer(ackWait)
+	defer late.Stop()
+	select {
+	case <-c.heard:
+	case <-late.C:
+		c.log.add("client: the server did not say whether it tells of changes")
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 func (c *conn) modern() bool { return spec.IsModernProtocol(c.client.ProtocolVersion()) }
@@ -117,6 +141,11 @@ func (c *conn) notified(n spec.JSONRPCNotification) {
 	switch n.Method {
 	case spec.MethodNotificationToolsListChanged:
 		c.stale.Store(true)
+	case spec.MethodNotificationSubscriptionsAcknowledged:
+		select {
+		case c.heard <- struct{}{}:
+		default:
+		}
 	case string(spec.MethodNotificationProgress):
 		c.progressed(fields)
 	case string(spec.MethodNotificationMessage):

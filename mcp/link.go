@@ -200,12 +200,14 @@ func (l *link) end() {
 
 // run is one life of the server.
 func (l *link) run(life context.Context) {
-	defer close(l.ended)
+	// The next run, which may begin as soon as this one is down, has its own.
+	stop, ended := l.stop, l.ended
+	defer close(ended)
 	life, cancel := context.WithCancel(life)
 	defer cancel()
 	go func() {
 		select {
-		case <-l.stop:
+		case <-stop:
 			cancel()
 		case <-life.Done():
 		}

@@ -78,7 +78,6 @@ type server struct {
 	mu      sync.Mutex
 	out     io.Writer
 	cancels map[string]chan struct{}
-	listens []json.RawMessage // ids of open subscriptions
 }
 
 type message struct {
@@ -149,9 +148,7 @@ func (s *server) handle(m message) bool {
 		}
 		return s.unknownMethod(m)
 	case "subscriptions/listen":
-		s.mu.Lock()
-		s.listens = append(s.listens, m.ID)
-		s.mu.Unlock()
+		s.send(map[string]any{"method": "notifications/subscriptions/acknowledged", "params": map[string]any{"notifications": map[string]any{"toolsListChanged": true}}})
 	case "notifications/initialized":
 	case "notifications/cancelled":
 		s.cancelled(m)
