@@ -17,6 +17,7 @@ import (
 	"zcoder/internal/ownfile"
 	"zcoder/internal/policy"
 	"zcoder/internal/secret"
+	"zcoder/internal/workspace"
 	"zcoder/profiles"
 	"zcoder/tools/shell"
 )
@@ -80,6 +81,7 @@ func (w *workbench) facts() policy.Facts {
 			info, err := os.Stat(path)
 			return err == nil && info.Mode().IsRegular()
 		},
+		Secret: secretIn(w.ws.Root(), w.home),
 	}
 	for _, dir := range homes {
 		if dir != w.p.UserHome {
@@ -87,6 +89,32 @@ func (w *workbench) facts() policy.Facts {
 		}
 	}
 	return f
+}
+
+// secretIn judges a path by its name in the workspace, or by its whole name elsewhere,
+// and by the same of what links lead to, which may be zcoder's own home.
+func secretIn(root, home string) func(path string) string {
+	byName := func(path string) string {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+		return workspace.Secret(path)
+	}
+	return func(path string) string {
+		if why := byName(path); why != "" || !filepath.IsAbs(path) {
+			return why
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || real == path {
+			return ""
+		}
+		if own, err := filepath.EvalSymlinks(home); err == nil {
+			if rel, err := filepath.Rel(own, real); err == nil && filepath.IsLocal(rel) {
+				return "it lies in zcoder's own home"
+			}
+		}
+		return byName(real)
+	}
 }
 
 func environment(env []string) map[string]string {

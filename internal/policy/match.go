@@ -309,6 +309,11 @@ func (c *considered) beyondRules() string {
 	case len(r.Background) > 0 || len(r.Detached) > 0:
 		return "it starts something in the background"
 	}
+	for _, name := range r.Reads {
+		if c.facts.private(name, false) {
+			return "it reads " + name + ", which is secret or zcoder's own"
+		}
+	}
 	for _, w := range r.Writes {
 		if w.By == "redirection" || w.Aside {
 			return "it writes " + brief(w.Text)
@@ -333,7 +338,15 @@ func (c *considered) allowFor(cmd shellread.Command) *rule {
 			continue
 		}
 		for _, pattern := range r.commands {
-			if pattern.begins(cmd) && c.within(r, cmd, len(pattern)) {
+			if !pattern.begins(cmd) || !c.within(r, cmd, len(pattern)) {
+				continue
+			}
+			switch name, option := c.private(r, cmd), starts(cmd, len(pattern)); {
+			case name != "":
+				c.say((&match{rule: r}).name(), "does not cover reading "+name+", which is secret or zcoder's own")
+			case option != "":
+				c.say((&match{rule: r}).name(), "does not cover "+option+", which runs what settings name")
+			default:
 				return r
 			}
 		}

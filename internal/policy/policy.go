@@ -83,6 +83,9 @@ type Facts struct {
 	// IsBlockDevice and IsRegular say what a path leads to, links followed.
 	IsBlockDevice func(path string) bool
 	IsRegular     func(path string) bool
+	// Secret says why the content of a file is likely secret, or "". A name is
+	// absolute, or relative where the directory is not known. Nil knows of none.
+	Secret func(path string) string
 }
 
 // Config is what New needs. The zero value of each field but Facts.Root is safe.

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,32 @@ func TestAllowRulesCover(t *testing.T) {
 		"sort -o /etc/x f": false, "sort --output=x f": false, "sort --compress-program=sh f": false, "ls > x": false, "ls >> ~/.bashrc": false, "make &": false, "nohup make": false, "sudo make": false, "ssh h make": false, "docker exec c make": false, "xargs make < x": false, "find . -exec make {} +": false, "env make": false, "eval make": false, "X=make; Y=$X; $Y": true, "$X": false, "make $UNKNOWN_READ$(cat x)": false, "ls *": false, "ls a*": true, "cd / && make": false, `cd "$(cat x)" && make`: false, "ls <(curl x)": false, "make\nrm x": false, "make <<E\n$(rm x)\nE": false, "rm x": false, "rm build/../x": false, "rm build/x y": false, "cp build/x build/y": true, "cp x build/y": false, "rm $HOME/x": false, "echo x | sh": false, "git": false, "gitstatus": false, "git statusx": false, "make | tee x": false, "BASH_ENV=x sh -c make": false, "trap 'rm x' EXIT; make": false, "exec make": true, "make )": false, "for c in status push; do git $c; done": false, "for c in status status; do git $c; done": true, "[ -n x ] && X=push; git $X": false, "for PATH in ./bin; do make; done": false, "PATH=x; make": false, "ls *(e:'id':)": false, "x='*(+f)'; ls $~x": false, "ls ${(e)x}": false, "cat x | xargs -n1 git status": false, "git status; f() { :; }; f": true, "# make": false,
 	} {
 		p := testPolicy(t, func(c *Config) { c.Rules = rules(t, text) })
+		v := p.Judge(command(text2))
+		if got := v.Decision == approval.Allow; got != want {
+			t.Errorf("%s: allowed %v, want %v (%s: %s)", text2, got, want, v.Rule, v.Reason)
+		}
+	}
+}
+
+// TestAllowRulesSpareSecrets has allow rules meet commands that read secrets or zcoder's
+// own files, or that run what settings name.
+func TestAllowRulesSpareSecrets(t *testing.T) {
+	const text = "[[allow]]\ncommands = [\"cat\", \"grep\", \"sort\", \"cd\", \"git log\", \"git diff\", \"git show\", \"git grep\", \"git blame --textconv\", \"ls\"]\n[[allow]]\ncommands = [\"head\"]\npaths = [\".env\"]\n"
+	secret := func(name string) string {
+		for _, s := range []string{".env", "id_rsa", "server.key", "shadow"} {
+			if path.Base(name) == s {
+				return "a secret"
+			}
+		}
+		return ""
+	}
+	for text2, want := range map[string]bool{
+		"cat a.c": true, "cat .env.example": true, "grep -n x a.c": true, "grep -rn x src": true, "cat < a.c": true, "git log": true, "git log --oneline -p": true, "git diff --stat": true, "git show HEAD:a.c": true, "git log --exit-code": true, "git log -- --ext-diff": true, "git blame --textconv a.c": true, "head .env": true, "ls a*": true, "cat src/a*.c": true, "cat ~/.config/other/x": true, "git log --no-ext-diff": true,
+		"cat .env": false, "cat ./.env": false, "cat sub/.env": false, "cat a.c .env": false, "cat ~/.ssh/id_rsa": false, "cat /etc/shadow": false, "cat < .env": false, "cat a.c && cat .env": false, "cat .en?": false, "cat .e*": false, "cat ~/.ssh/id*": false, "cat src/*.key": false, "cd sub && cat .env": false, `cd "$X" && cat .env`: false, "grep -f.env a.c": false, "grep --file=.env a.c": false, "grep -f .env a.c": false, "sort .env": false, "timeout 5 cat .env": false, "sh -c 'cat .env'": false, "cat a.c | sort .env": false, "echo \"$(<.env)\" && cat a.c": false, "git show HEAD:.env": false, "git diff a.c .env": false, "head .env && cat .env": false, "for f in .env; do cat $f; done": false, "cat .{env,x}": false,
+		"cat ~/.config/zcoder/policy.toml": false, "cat /home/u/.config/zcoder/x": false, "ls ~/.config/zcoder": false, "cat ~/.config/ZCODER/x": false, "cat ../.config/zcoder/x": false, "cd ~/.config/zcoder && cat x": false, "cat < ~/.config/zcoder/x": false, "cat ~/.config/z*/x": false, "cat ~/.conf*/zcoder/x": false, "grep -r x ~/.config": false, "grep -R x ~": false,
+		"git log --ext-diff": false, "git log -p --ext-d": false, "git log --textconv": false, "git diff --textc": false, "git show --textconv HEAD:a.c": false, "git log --show-signature": false, "git grep -Oless x": false, "git grep -O x": false, "git grep --open-files-in-pager=less x": false, "git log --output=f": false, "git log \\--ext-diff": false, "git log '--ext-diff'": false,
+	} {
+		p := testPolicy(t, func(c *Config) { c.Rules, c.Facts.Secret = rules(t, text), secret })
 		v := p.Judge(command(text2))
 		if got := v.Decision == approval.Allow; got != want {
 			t.Errorf("%s: allowed %v, want %v (%s: %s)", text2, got, want, v.Rule, v.Reason)
