@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,6 +24,25 @@ func TestReadmeHasTheTwoCommands(t *testing.T) {
 	}
 	if got, want := fences(string(text))["sh"][0], "go run . --demo\nmake test\n"; got != want {
 		t.Errorf("the first commands of README.md = %q; want %q", got, want)
+	}
+}
+
+func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, file := range append(files, "README.md", "CONTRIBUTING.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
 	}
 }
 
