@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,7 +38,13 @@ var rules = []rule{
 	{"internal/openai", []string{"zcoder/tools", "zcoder/internal/session", "zcoder/internal/agent", "zcoder/repl"}, "an adapter under the loop"},
 	{"internal/modelserver", []string{"zcoder/tools", "zcoder/internal/agent", "zcoder/internal/ollama", "zcoder/internal/openai"}, "a connection, whatever API goes over it"},
 	{"internal/modeltext", []string{"zcoder/tools", "zcoder/internal/agent", "zcoder/internal/modelserver", "net"}, "text alone"},
-	{"tools", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/repl", "zcoder/internal/policy"}, "tools are planned and done, they decide nothing"},
+	{"internal/agent", []string{"zcoder/repl", "zcoder/mcp", "zcoder/skills", "zcoder/relay", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/policy", "net", "net/http", "os/exec", "os"}, "the loop reaches the world through its tools and its model alone"},
+	{"internal/checkpoint", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "zcoder/internal/proc", "zcoder/repl", "zcoder/tools", "net", "os/exec"}, "keeps files, whoever changes them; no git runs"},
+	{"internal/gitstate", []string{"zcoder/internal/proc", "zcoder/tools", "os/exec", "net"}, "what a repository says is read; its programs never run"},
+	{"internal/eval", []string{"net", "net/http", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/tools"}, "how a model is asked comes in as a function"},
+	{"internal/doctor", []string{"net/http", "zcoder/tools", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/app"}, "what it looks at comes in"},
+	{"mcp", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "zcoder/internal/app", "zcoder/repl", "zcoder/skills", "os/exec"}, "hands tools to the loop and decides nothing; programs start through proc"},
+	{"tools", []string{"zcoder/internal/agent", "zcoder/internal/session", "zcoder/repl", "zcoder/internal/policy", "os/exec", "net", "net/http"}, "tools are planned and done, they decide nothing"},
 	{"tools/file", []string{"zcoder/tools/patch", "zcoder/tools/search", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each"},
 	{"tools/patch", []string{"zcoder/tools/file", "zcoder/tools/search", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no git runs"},
 	{"tools/search", []string{"zcoder/tools/file", "zcoder/tools/patch", "zcoder/tools/shell", "zcoder/internal/proc", "os/exec", "net"}, "one resource each; no program runs"},
@@ -50,6 +57,103 @@ var rules = []rule{
 	{"internal/worker", []string{"zcoder/tools", "zcoder/repl", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "net", "os/exec"}, "runs other agents, decides nothing"},
 	{"tools/delegate", []string{"zcoder/internal/proc", "zcoder/internal/worker", "os/exec", "net"}, "describes a call; the application runs it"},
 	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
+}
+
+// only says which packages of ours a package may import itself, and why no more.
+var only = []struct {
+	dir    string
+	ours   []string
+	reason string
+}{
+	{"", []string{"internal/app"}, "main starts the application"},
+	{"internal/audit", []string{"internal/approval", "internal/ownfile"}, "the record is judged by reading it alone"},
+	{"internal/event", []string{"internal/chat"}, "a word list that frontends share"},
+	{"internal/ignore", nil, "a language and its matcher"},
+	{"internal/ownfile", nil, "our files are opened below everything"},
+	{"internal/guidetext", []string{"internal/termtext"}, "text in, text out"},
+	{"internal/worker", []string{"internal/proc", "internal/secret"}, "command lines and output formats"},
+	{"internal/demo", []string{"internal/scripted"}, "a sample and its script"},
+	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
+	{"internal/conform", nil, "tests alone"},
+}
+
+func TestImportsOfOurs(t *testing.T) {
+	graph := imports(t)
+	for _, o := range only {
+		pkg := strings.TrimSuffix("zcoder/"+o.dir, "/")
+		list, ok := graph[pkg]
+		if !ok {
+			t.Errorf("%s holds no package", o.dir)
+		}
+		for _, imp := range list {
+			if ours, ok := strings.CutPrefix(imp, "zcoder/"); ok && !slices.Contains(o.ours, ours) {
+				t.Errorf("%s imports %s: %s", pkg, imp, o.reason)
+			}
+		}
+	}
+}
+
+// callers are the only packages that may import one, and why.
+var callers = []struct{ dir, by, reason string }{
+	{"internal/app", "zcoder", "nothing depends on the wiring"},
+	{"internal/demo", "zcoder/internal/app", "only the flag starts the demo"},
+	{"internal/scripted", "zcoder/internal/demo", "a scripted model stands in for a real one in tests and in the demo alone"},
+	{"internal/mcpstub", "", "for tests alone"},
+	{"internal/doctor", "zcoder/internal/app", "a subcommand"},
+	{"internal/eval", "zcoder/internal/app", "a subcommand"},
+}
+
+func TestCallers(t *testing.T) {
+	graph := imports(t)
+	for _, c := range callers {
+		for pkg, list := range graph {
+			if pkg != c.by && slices.Contains(list, "zcoder/"+c.dir) {
+				t.Errorf("%s imports %s: %s", pkg, c.dir, c.reason)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasARule(t *testing.T) {
+	ruled := map[string]bool{}
+	for _, r := range rules {
+		ruled[r.dir] = true
+	}
+	for _, o := range only {
+		ruled[o.dir] = true
+	}
+	for _, c := range callers {
+		ruled[c.dir] = true
+	}
+	for pkg := range imports(t) {
+		if dir := strings.TrimPrefix(strings.TrimPrefix(pkg, "zcoder"), "/"); !ruled[dir] {
+			t.Errorf("no rule says what %q must not import", dir)
+		}
+	}
+}
+
+// TestWhoNamesTheGate: actions pass the gate in the loop; what plans them never holds
+// one.
+func TestWhoNamesTheGate(t *testing.T) {
+	for pkg := range imports(t) {
+		switch pkg {
+		case "zcoder/internal/app", "zcoder/internal/session", "zcoder/internal/agent":
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(strings.TrimPrefix(strings.TrimPrefix(pkg, "zcoder"), "/"), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(name, "_test.go") && strings.Contains(string(text), "approval.Gate") {
+				t.Errorf("%s names the gate", name)
+			}
+		}
+	}
 }
 
 // directOnly are standard packages that count only where the package itself imports
@@ -67,6 +171,25 @@ func TestImportDirections(t *testing.T) {
 				if via := reaches(graph, pkg, bad, r.dir); via != "" {
 					t.Errorf("%s imports %s (%s): %s", pkg, bad, via, r.reason)
 				}
+			}
+		}
+	}
+}
+
+func TestEachRuleCanFail(t *testing.T) {
+	for _, r := range rules {
+		for _, bad := range r.never {
+			imp := bad
+			if strings.HasSuffix(bad, "/") {
+				imp += "internal/other"
+			}
+			pkg := "zcoder/" + r.dir
+			graph := map[string][]string{pkg: {imp}}
+			if !directOnly[bad] {
+				graph = map[string][]string{pkg: {"zcoder/between"}, "zcoder/between": {imp}}
+			}
+			if reaches(graph, pkg, bad, r.dir) == "" {
+				t.Errorf("the rule that %s does not import %s sees nothing", r.dir, bad)
 			}
 		}
 	}
@@ -119,6 +242,9 @@ func imports(t *testing.T) map[string][]string {
 		}
 		if name := e.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "sample") {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); path != "." && err == nil {
+			return filepath.SkipDir // a module of its own
 		}
 		pkg, err := build.ImportDir(path, 0)
 		if err != nil {
