@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +258,40 @@ func imports(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return graph
+}
+
+// TestDependenciesAreExplained compares docs/dependencies.md with go.mod, and what it
+// says of users with the imports.
+func TestDependenciesAreExplained(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+		direct[m[1]] = true
+	}
+	graph := imports(t)
+	for _, row := range regexp.MustCompile(`(?m)^\| (\S+\.\S+) \| (.+?) \| .+ \|$`).FindAllStringSubmatch(string(page), -1) {
+		module := row[1]
+		if !direct[module] {
+			t.Errorf("docs/dependencies.md explains %s, which go.mod does not require directly", module)
+		}
+		delete(direct, module)
+		for user := range strings.SplitSeq(row[2], ", ") {
+			uses := func(imp string) bool { return imp == module || strings.HasPrefix(imp, module+"/") }
+			if user != "tests" && !slices.ContainsFunc(graph["zcoder/"+user], uses) {
+				t.Errorf("docs/dependencies.md says that %s uses %s", user, module)
+			}
+		}
+	}
+	for module := range direct {
+		t.Errorf("docs/dependencies.md does not explain %s", module)
+	}
 }
 
 func TestTopLevelIsFixed(t *testing.T) {
