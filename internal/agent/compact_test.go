@@ -20,7 +20,6 @@ type counting struct {
 	window   int
 	next     func(r chat.Request, n int) chat.Message
 	requests []chat.Request
-	reads    int // tokens it read in all
 }
 
 func (c *counting) Chat(_ context.Context, r chat.Request, emit func(chat.Delta)) (chat.Reply, error) {

@@ -56,7 +56,9 @@ func well(t *testing.T) Subject {
 	}
 	return Subject{
 		Server: ollama{server: server{models: []chat.ModelInfo{{Name: "m:latest", Size: 4_700_000_000}}, facts: able}}, Model: "m",
-		Size: func(f chat.ModelFacts, loaded int) Window { return Window{Tokens: max(loaded, 16384), Source: "the default"} },
+		Size: func(f chat.ModelFacts, loaded int) Window {
+			return Window{Tokens: max(loaded, 16384), Source: "the default"}
+		},
 		Path: os.Getenv("PATH"), Shell: []string{"/bin/sh", "-c"}, Bwrap: filepath.Join(home, "none"),
 		Terminal: Terminal{Is: true, Term: "xterm", Cols: 80, Rows: 24, UTF8: true},
 		Home:     home, Private: []string{filepath.Join(home, "audit"), filepath.Join(home, "later")}, Settings: filepath.Join(home, "config.toml"),
