@@ -71,6 +71,7 @@ var only = []struct {
 	{"internal/event", []string{"internal/chat"}, "a word list that frontends share"},
 	{"internal/ignore", nil, "a language and its matcher"},
 	{"internal/ownfile", nil, "our files are opened below everything"},
+	{"internal/dirfd", nil, "opens names, whatever is in them"},
 	{"internal/guidetext", []string{"internal/termtext"}, "text in, text out"},
 	{"internal/worker", []string{"internal/proc", "internal/secret"}, "command lines and output formats"},
 	{"internal/demo", []string{"internal/scripted"}, "a sample and its script"},

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
 )
 
 // Limits bound what is kept. A zero value takes the default.
@@ -177,7 +178,7 @@ func openRootDir(path string) (int, error) {
 		return -1, fmt.Errorf("open checkpoints: workspace %q is no absolute path", path)
 	}
 	var fd int
-	err := retry(func() (err error) {
+	err := dirfd.Retry(func() (err error) {
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})

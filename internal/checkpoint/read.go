@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"zcoder/internal/dirfd"
 	"zcoder/internal/workspace"
 )
 
@@ -201,10 +202,10 @@ func ofKernelFile(now, scanned stamp, fd int) bool {
 }
 
 func (r *reader) open(dir int, e *entry) (int, error) {
-	fd, err := openFileAt(dir, e.name)
+	fd, err := dirfd.File(dir, e.name)
 	if r.force && errors.Is(err, unix.EACCES) && e.stamp.mode&unix.S_IFMT == unix.S_IFREG {
 		if err := chmodAt(dir, e.name, e.stamp, e.mode|0o400); err == nil {
-			fd, err = openFileAt(dir, e.name)
+			fd, err = dirfd.File(dir, e.name)
 			_ = chmodAt(dir, e.name, e.stamp, e.mode)
 			return fd, err
 		}

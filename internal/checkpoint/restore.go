@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
 )
 
 // restorer puts files back. It opens every directory from the root of the workspace
@@ -165,7 +166,7 @@ func (r *restorer) remove(it *item) error {
 	if it.now.kind == folder {
 		flags = unix.AT_REMOVEDIR
 	}
-	if err := retry(func() error { return unix.Unlinkat(fd, name, flags) }); err != nil {
+	if err := dirfd.Retry(func() error { return unix.Unlinkat(fd, name, flags) }); err != nil {
 		return plain(err)
 	}
 	it.now = entry{kind: absent}
@@ -285,7 +286,7 @@ func (r *restorer) rename(fd int, name string, it *item, err error) error {
 		err = it.check(fd, name)
 	}
 	if err == nil {
-		err = retry(func() error { return unix.Renameat(fd, r.temp, fd, name) })
+		err = dirfd.Retry(func() error { return unix.Renameat(fd, r.temp, fd, name) })
 	}
 	if err != nil {
 		_ = unix.Unlinkat(fd, r.temp, 0)
@@ -313,7 +314,7 @@ func (r *restorer) putFile(fd int, name string, it *item) error {
 		return err
 	}
 	defer content.Close()
-	to, err := openAt(fd, r.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	to, err := dirfd.Open(fd, r.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -338,7 +339,7 @@ func (r *restorer) inherit(to, fd int, name string, it *item) error {
 	if it.now.kind != file {
 		return r.attributes(to, it.target, -1)
 	}
-	old, err := openFileAt(fd, name)
+	old, err := dirfd.File(fd, name)
 	if err != nil {
 		return r.attributes(to, it.target, -1)
 	}
@@ -356,7 +357,7 @@ func (r *restorer) sync() error {
 		if err != nil {
 			continue // it is gone
 		}
-		err = retry(func() error { return unix.Fsync(fd) })
+		err = dirfd.Retry(func() error { return unix.Fsync(fd) })
 		unix.Close(fd)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
 			return fmt.Errorf("sync directory %q: %w", strings.ToValidUTF8(dir, "?"), err)

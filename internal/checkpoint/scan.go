@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"zcoder/internal/dirfd"
 	"zcoder/internal/ignore"
 	"zcoder/internal/workspace"
 )
@@ -76,7 +77,7 @@ func (s *scanner) tree(ctx context.Context, root int, before *dir) (*dir, error)
 		return nil, fmt.Errorf("look at the workspace: %w", err)
 	}
 	s.rootDev, s.buf = uint64(st.Dev), make([]byte, 1<<15)
-	fd, err := openDirAt(root, ".")
+	fd, err := dirfd.Dir(root, ".")
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
@@ -191,7 +192,7 @@ func (s *scanner) list(at place, before *dir, partial bool) ([]string, error) {
 		return s.names[start:], nil
 	}
 	var err error
-	if s.names, err = listDir(at.fd, s.buf, s.names); err != nil && at.depth > 0 {
+	if s.names, err = dirfd.List(at.fd, s.buf, s.names); err != nil && at.depth > 0 {
 		err = refusal(unreadable)
 	}
 	names := s.names[start:]
@@ -350,7 +351,7 @@ func (s *scanner) folder(ctx context.Context, at place, e entry, old *entry) (en
 	if err != nil || because != notWhy {
 		return e.leave(because), err
 	}
-	fd, err := openDirAt(at.fd, e.name)
+	fd, err := dirfd.Dir(at.fd, e.name)
 	switch {
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
 		return e.leave(unreadable), nil
@@ -440,7 +441,7 @@ func (r *rules) get() *ignore.Chain {
 // smallFile returns the content of a regular file, or "" when there is none or it
 // is too large.
 func smallFile(at int, name string, limit int64) string {
-	fd, err := openFileAt(at, name)
+	fd, err := dirfd.File(at, name)
 	if err != nil {
 		return ""
 	}

@@ -7,45 +7,20 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
 )
 
 // The calls below name every file by an open directory and one component and follow
 // no link, so that nothing that happens to the tree meanwhile leads out of it.
 
-// retry repeats a call that a signal interrupted.
-func retry(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-func openAt(at int, name string, flags int, mode uint32) (fd int, err error) {
-	err = retry(func() error {
-		fd, err = unix.Openat(at, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
-		return err
-	})
-	return fd, err
-}
-
-func openDirAt(at int, name string) (int, error) {
-	return openAt(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-}
-
-// openFileAt opens for reading and never waits, whatever the file is.
-func openFileAt(at int, name string) (int, error) {
-	return openAt(at, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-}
-
 // openPath opens the directory rel, "" for the root, one component at a time.
 func openPath(root int, rel string) (int, error) {
-	fd, err := openDirAt(root, ".")
+	fd, err := dirfd.Dir(root, ".")
 	if rel == "" || err != nil {
 		return fd, err
 	}
 	for name := range strings.SplitSeq(rel, "/") {
-		next, err := openDirAt(fd, name)
+		next, err := dirfd.Dir(fd, name)
 		unix.Close(fd)
 		if err != nil {
 			return -1, err
@@ -75,26 +50,11 @@ func joinPath(dir, name string) string {
 }
 
 func lstatAt(at int, name string, st *unix.Stat_t) error {
-	return retry(func() error { return unix.Fstatat(at, name, st, unix.AT_SYMLINK_NOFOLLOW) })
+	return dirfd.Retry(func() error { return unix.Fstatat(at, name, st, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
 func fstat(fd int, st *unix.Stat_t) error {
-	return retry(func() error { return unix.Fstat(fd, st) })
-}
-
-// listDir returns the names in a directory, unsorted, without "." and "..".
-func listDir(fd int, buf []byte, names []string) ([]string, error) {
-	for {
-		n, err := 0, error(nil)
-		err = retry(func() error {
-			n, err = unix.ReadDirent(fd, buf)
-			return err
-		})
-		if err != nil || n <= 0 {
-			return names, err
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-	}
+	return dirfd.Retry(func() error { return unix.Fstat(fd, st) })
 }
 
 func readLinkAt(at int, name string) (string, error) {
@@ -118,7 +78,7 @@ func (fd fdReader) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	err = retry(func() error {
+	err = dirfd.Retry(func() error {
 		n, err = unix.Read(int(fd), p)
 		return err
 	})
@@ -156,7 +116,7 @@ func (s stamp) like(o stamp) bool {
 
 // lockFile takes an advisory lock without waiting and reports whether it got it.
 func lockFile(fd uintptr, how int) (bool, error) {
-	err := retry(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
+	err := dirfd.Retry(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}

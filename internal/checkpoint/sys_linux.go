@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
 )
 
 // maxAttributes bounds the extended attributes of one file, in bytes; Linux allows
@@ -50,7 +51,7 @@ func settable(attr string) bool {
 // chmodAt changes the mode of a file or directory that is still the one it was, by
 // identity and type. It needs no right to read it and follows no link.
 func chmodAt(at int, name string, was stamp, mode uint32) error {
-	fd, err := openAt(at, name, unix.O_PATH, 0)
+	fd, err := dirfd.Open(at, name, unix.O_PATH, 0)
 	if err != nil {
 		return err
 	}
@@ -62,5 +63,5 @@ func chmodAt(at int, name string, was stamp, mode uint32) error {
 	if now := stampOf(&st); now.dev != was.dev || now.ino != was.ino || now.mode&unix.S_IFMT != was.mode&unix.S_IFMT || now.mode&unix.S_IFMT == unix.S_IFLNK {
 		return errNotRegular
 	}
-	return retry(func() error { return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode) })
+	return dirfd.Retry(func() error { return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode) })
 }

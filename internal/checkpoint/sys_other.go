@@ -2,7 +2,10 @@
 
 package checkpoint
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
+)
 
 // copyAttributes does nothing here: extended attributes are not looked at.
 func copyAttributes(_, _ int) error { return nil }
@@ -17,5 +20,5 @@ func chmodAt(at int, name string, was stamp, mode uint32) error {
 	if now := stampOf(&st); now.dev != was.dev || now.ino != was.ino || now.mode&unix.S_IFMT != was.mode&unix.S_IFMT || now.mode&unix.S_IFMT == unix.S_IFLNK {
 		return errNotRegular
 	}
-	return retry(func() error { return unix.Fchmodat(at, name, mode, unix.AT_SYMLINK_NOFOLLOW) })
+	return dirfd.Retry(func() error { return unix.Fchmodat(at, name, mode, unix.AT_SYMLINK_NOFOLLOW) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zcoder/internal/dirfd"
 	"zcoder/internal/workspace"
 )
 
@@ -405,7 +406,7 @@ func (k *Keeper) capture(pack *packWriter, kept *dir, rels []string, force bool)
 // chain returns what there is on the way to a path, the outermost first: directories,
 // then what it ends with. When something is missing, so is the rest.
 func (k *Keeper) chain(r *reader, rel string) ([]entry, error) {
-	fd, err := openDirAt(k.root, ".")
+	fd, err := dirfd.Dir(k.root, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -427,7 +428,7 @@ func (k *Keeper) chain(r *reader, rel string) ([]entry, error) {
 		case e.kind != folder || i == len(names)-1:
 			return chain, nil
 		}
-		next, err := openDirAt(fd, name)
+		next, err := dirfd.Dir(fd, name)
 		if errors.Is(err, unix.EACCES) {
 			chain[i] = e.leave(unreadable)
 			return chain, nil

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"zcoder/internal/dirfd"
 	"zcoder/internal/ignore"
 )
 
@@ -187,7 +188,7 @@ func (c *checker) staged(ctx context.Context, h head) error {
 
 // worktree compares the work tree with the index.
 func (c *checker) worktree(ctx context.Context, rules *ignore.Chain) error {
-	fd, err := unix.Open(c.repo.tree, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := dirfd.Dir(unix.AT_FDCWD, c.repo.tree)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (c *checker) dir(ctx context.Context, at place) error {
 	if at.depth > maxDepth {
 		return errUnsure
 	}
-	names, err := listDir(at.fd, c.buf)
+	names, err := dirfd.List(at.fd, c.buf, nil)
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (c *checker) tracked(ctx context.Context, at place) error {
 
 // subdir goes into a directory of which the index has something.
 func (c *checker) subdir(ctx context.Context, at place, name string, entries []indexEntry) error {
-	fd, err := openDir(at.fd, name)
+	fd, err := dirfd.Dir(at.fd, name)
 	if err != nil {
 		if slices.ContainsFunc(entries, func(e indexEntry) bool { return !e.skipWorktree }) {
 			return errDirty
@@ -298,7 +299,7 @@ func (c *checker) untracked(ctx context.Context, at place, names []string) error
 // newDir looks for a file in a directory that the index does not have. A repository
 // of its own in it counts as one.
 func (c *checker) newDir(ctx context.Context, at place, name string) error {
-	fd, err := openDir(at.fd, name)
+	fd, err := dirfd.Dir(at.fd, name)
 	if err != nil {
 		return nil // git cannot look into it either, and does not count it
 	}
@@ -419,7 +420,7 @@ func (c *checker) submodule(at place, name string, e *indexEntry) error {
 }
 
 func copyFile(ctx context.Context, to io.Writer, at int, name string, size int64) error {
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := dirfd.File(at, name)
 	if err != nil {
 		return errUnsure
 	}
@@ -440,24 +441,6 @@ func copyFile(ctx context.Context, to io.Writer, at int, name string, size int64
 		size -= int64(n)
 	}
 	return nil
-}
-
-func openDir(at int, name string) (int, error) {
-	return unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-}
-
-// listDir returns the names in a directory.
-func listDir(fd int, buf []byte) (names []string, err error) {
-	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return names, err
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-	}
 }
 
 // smallFile returns the content of an ignore file, or "".

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+	"zcoder/internal/dirfd"
 	"zcoder/internal/ignore"
 	"zcoder/internal/workspace"
 )
@@ -41,8 +42,6 @@ func identityOf(st *unix.Stat_t) identity { return identity{uint64(st.Dev), st.I
 // errKernel is what opening a file of the kernel's own file systems returns.
 var errKernel = errors.New("it is a file of the kernel, not of the workspace")
 
-const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-
 // openRoot opens the workspace. The caller releases it.
 func openRoot(path string) (*directory, error) {
 	d := &directory{}
@@ -50,7 +49,7 @@ func openRoot(path string) (*directory, error) {
 }
 
 func (d *directory) open(at int, name string) error {
-	fd, err := openAt(at, name, dirFlags)
+	fd, err := dirfd.Dir(at, name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (d *directory) release() {
 // file opens a regular file in d, without blocking and without following a link. The
 // caller closes the descriptor.
 func (d *directory) file(name string, st *unix.Stat_t) (fd int, err error) {
-	fd, err = openAt(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
+	fd, err = dirfd.File(d.fd, name)
 	if err != nil {
 		return -1, err
 	}
@@ -140,15 +139,6 @@ func (d *directory) file(name string, st *unix.Stat_t) (fd int, err error) {
 		return -1, err
 	}
 	return fd, nil
-}
-
-func openAt(at int, name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Openat(at, name, flags, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
 }
 
 // read fills buf from fd until it is full or the file ends.
