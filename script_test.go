@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 //	                  for byte, with one context window
 //	mode MODE PATH    fails unless the permission bits of PATH are MODE
 //	readme FILE       writes the session of README.md as a terminal script
+//	commands DOC FILE writes the commands of a page in docs as a shell script
 //	term FILE         runs a program in a terminal as FILE says (see term_test.go)
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -44,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"prefix":   cmdPrefix,
 			"term":     cmdTerm,
 			"readme":   cmdReadme,
+			"commands": cmdCommands,
 		},
 	})
 }
@@ -165,6 +167,16 @@ func cmdReadme(ts *testscript.TestScript, neg bool, args []string) {
 	session, err := readmeSession()
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(session), 0o600))
+}
+
+func cmdCommands(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: commands DOC FILE")
+	}
+	text, err := os.ReadFile(filepath.Join("docs", args[0]))
+	ts.Check(err)
+	script := "set -ex\n" + strings.Join(fences(string(text))["sh"], "")
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(script), 0o600))
 }
 
 func cmdMode(ts *testscript.TestScript, neg bool, args []string) {

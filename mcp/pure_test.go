@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -428,4 +429,20 @@ func FuzzStdioLines(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestOfApprovalOnlyDescriptionsAreNamed(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") && strings.Contains(string(text), "approval.Gate") {
+			t.Errorf("%s names the gate: a tool describes and acts, it does not authorise", file)
+		}
+	}
 }
