@@ -58,6 +58,12 @@ func (g guard) command(c shellread.Command) string {
 		return g.mirrors(c)
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "chflags", "gchmod", "gchown":
 		return g.changes(c, base)
+	case "rmdir":
+		return g.empties(c)
+	case "git":
+		return g.cleans(c)
+	case "tar", "gtar", "bsdtar":
+		return g.packs(c, base)
 	case "shred", "gshred":
 		return g.shreds(c, base)
 	case "perl", "python", "python2", "python3", "ruby", "node", "php":
@@ -181,17 +187,28 @@ func (g guard) changes(c shellread.Command, base string) string {
 	if f.has("", "reference") {
 		operands = append([]shellread.Word{{}}, operands...)
 	}
+	counts, mode := notWorkspace, 1
+	if base == "chmod" || base == "gchmod" {
+		for _, w := range c.Words[min(1, len(c.Words)):] {
+			if shutsAll.MatchString(w.Value) {
+				counts, mode = anyKind, 0
+			}
+		}
+	}
 	for i, w := range operands {
 		deep := recursive || strings.Contains(w.Pattern, "**")
-		if i == 0 && !strings.HasPrefix(w.Value, "/") || !deep {
+		if i < mode && !strings.HasPrefix(w.Value, "/") || !deep {
 			continue
 		}
-		if what, ok := g.anyLoss(c, w, true, notWorkspace); ok {
+		if what, ok := g.anyLoss(c, w, true, counts); ok {
 			return base + " would change everything in " + what
 		}
 	}
 	return ""
 }
+
+// shutsAll is a mode that leaves nobody any access.
+var shutsAll = regexp.MustCompile(`^(0{1,4}|(a|ugo)?(-rwx|=))$`)
 
 func (g guard) shreds(c shellread.Command, base string) string {
 	_, operands := split(c.Words)

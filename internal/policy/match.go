@@ -157,8 +157,12 @@ func (c *considered) names(cmd shellread.Command) []string {
 		case text == "":
 		case path.IsAbs(text):
 			out = append(out, path.Clean(text))
-		case cmd.Dir != "":
-			out = append(out, path.Join(cmd.Dir, text))
+		default:
+			for _, dir := range append([]string{cmd.Dir}, cmd.OtherDirs...) {
+				if dir != "" {
+					out = append(out, path.Join(dir, text))
+				}
+			}
 		}
 	}
 	for _, w := range cmd.Words[min(1, len(cmd.Words)):] {
@@ -386,7 +390,7 @@ func (c *considered) within(r *rule, cmd shellread.Command, words int) bool {
 		}
 		name := w.Value
 		if !path.IsAbs(name) {
-			if cmd.Dir == "" {
+			if cmd.Dir == "" || len(cmd.OtherDirs) > 0 {
 				return false
 			}
 			name = path.Join(cmd.Dir, name)

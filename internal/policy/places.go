@@ -70,14 +70,23 @@ type target struct {
 // elsewhere these are the parts of mounted directories; with literal, also the text
 // itself.
 func (g guard) targets(c shellread.Command, w shellread.Word) []target {
+	var out []target
+	if c.Elsewhere == "" {
+		dirs := append([]string{c.Dir}, c.OtherDirs...)
+		if path.IsAbs(w.Value) {
+			dirs = dirs[:1]
+		}
+		for _, dir := range dirs {
+			if t, ok := absolute(dir, w); ok {
+				out = append(out, t)
+			}
+		}
+		return out
+	}
 	t, ok := absolute(c.Dir, w)
 	if !ok {
 		return nil
 	}
-	if c.Elsewhere == "" {
-		return []target{t}
-	}
-	var out []target
 	for _, m := range c.Mounts {
 		if mapped, ok := t.through(m); ok {
 			out = append(out, mapped)

@@ -21,10 +21,7 @@ var secretSamples = [...]string{
 func (c *considered) private(r *rule, cmd shellread.Command) string {
 	deep := hasOption(cmd.Words, "-r") || hasOption(cmd.Words, "-R") || hasOption(cmd.Words, "--recursive")
 	for _, w := range cmd.Words[min(1, len(cmd.Words)):] {
-		for _, name := range operandNames(w.Value) {
-			if !path.IsAbs(name) && cmd.Dir != "" {
-				name = path.Join(cmd.Dir, name)
-			}
+		for _, name := range c.placed(cmd, operandNames(w.Value)) {
 			if len(r.paths) > 0 && c.facts.matchesPath(r.paths, path.Clean(name), false) {
 				continue
 			}
@@ -34,6 +31,22 @@ func (c *considered) private(r *rule, cmd shellread.Command) string {
 		}
 	}
 	return ""
+}
+
+// placed makes names absolute in each directory that a program may run in.
+func (c *considered) placed(cmd shellread.Command, names []string) []string {
+	var out []string
+	for _, name := range names {
+		if path.IsAbs(name) || cmd.Dir == "" {
+			out = append(out, name)
+		}
+		for _, dir := range append([]string{cmd.Dir}, cmd.OtherDirs...) {
+			if dir != "" && !path.IsAbs(name) {
+				out = append(out, path.Join(dir, name))
+			}
+		}
+	}
+	return out
 }
 
 // operandNames lists the file names that one argument may hold: itself, the value of an

@@ -68,6 +68,13 @@ func operands(words []field) []field {
 // cd follows a change of directory.
 func (r *reader) cd(s *scope, p place, c call) output {
 	r.emitCall(s, p, c, nil)
+	before := s.ways
+	r.changeDir(s, p, c)
+	s.failed = &before
+	return silent()
+}
+
+func (r *reader) changeDir(s *scope, p place, c call) {
 	args := operands(c.words[1:])
 	for _, f := range c.words[1:] {
 		if f.lit == "-" || len(f.lit) > 1 && (f.lit[0] == '-' || f.lit[0] == '+') && strings.Trim(f.lit[1:], "0123456789") == "" {
@@ -76,7 +83,7 @@ func (r *reader) cd(s *scope, p place, c call) output {
 			} else {
 				s.chdir("")
 			}
-			return silent()
+			return
 		}
 	}
 	switch {
@@ -89,9 +96,10 @@ func (r *reader) cd(s *scope, p place, c call) output {
 	case len(args) > 1:
 		s.chdir("")
 	default:
+		before := s.ways
 		s.chdir(r.directory(s, p, args[0]))
+		s.ways = before.to(s.dir, args[0])
 	}
-	return silent()
 }
 
 // directory is where a word leads, or "" when that is not known.
@@ -114,6 +122,8 @@ func (r *reader) directory(s *scope, p place, f field) string {
 func (r *reader) pushd(s *scope, p place, c call) output {
 	r.emitCall(s, p, c, nil)
 	args := operands(c.words[1:])
+	before := s.ways
+	s.failed = &before
 	if c.words[0].lit == "popd" {
 		dir := ""
 		if n := len(s.stack); n > 0 && len(args) == 0 {
@@ -350,11 +360,14 @@ func (r *reader) setWord(s *scope, c call, all string) {
 		switch {
 		case len(f.lit) > 1 && f.lit[0] == '-':
 			s.strict = s.strict || strings.Contains(f.lit, "u")
+			s.stops = s.stops || strings.Contains(f.lit, "e")
 			s.split = s.split || strings.Contains(f.lit, "y")
 		case len(f.lit) > 1 && f.lit[0] == '+':
 			s.strict = s.strict && !strings.Contains(f.lit, "u")
+			s.stops = s.stops && !strings.Contains(f.lit, "e")
 		case i > 0 && (words[i-1].lit == "-o" || strings.HasSuffix(words[i-1].lit, "o") && strings.HasPrefix(words[i-1].lit, "-")):
 			s.strict = s.strict || strings.Contains(all, "nounset")
+			s.stops = s.stops || strings.Contains(all, "errexit")
 		default:
 			r.setArgs(s, words[i:])
 			return

@@ -293,7 +293,7 @@ func (r *reader) guesses(s *scope, p place, c call) output {
 // emitCall lists a command.
 func (r *reader) emitCall(s *scope, p place, c call, change func(*Command)) {
 	cmd := Command{
-		Program: c.words[0].lit, Text: c.text, Dir: s.dir, Via: p.via, Async: p.async, Elsewhere: p.elsewhere, Mounts: p.mounts,
+		Program: c.words[0].lit, Text: c.text, Dir: s.dir, OtherDirs: s.other, Via: p.via, Async: p.async, Elsewhere: p.elsewhere, Mounts: p.mounts,
 		Env: append(s.exports[:len(s.exports):len(s.exports)], c.env...),
 	}
 	cmd.Words = make([]Word, len(c.words))

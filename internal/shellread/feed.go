@@ -1,6 +1,7 @@
 package shellread
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -147,7 +148,8 @@ func (r *reader) parallelItem(s *scope, p place, c call, command []field, item f
 // starting points unless a test narrows it down.
 func (r *reader) findWord(s *scope, p place, c call) output {
 	starts, expr := findParts(c.words[1:])
-	acts := findActions(expr)
+	f := finder{all: r.owners(s, p, starts)}
+	acts := f.actions(expr)
 	r.emitCall(s, p, c, func(cmd *Command) { cmd.Wrapper = len(acts) > 0 })
 	for _, a := range acts {
 		items := []field{{open: "what find finds"}}
@@ -164,12 +166,12 @@ func (r *reader) findWord(s *scope, p place, c call) output {
 		default:
 			inner := s.child()
 			if strings.HasSuffix(a.kind, "dir") {
-				inner.dir = ""
+				inner.ways = ways{}
 			}
 			r.run(inner, at, call{words: fill(a.words, "{}", items), text: c.text, plain: true})
 		}
 	}
-	if len(expr) > 0 && narrows(expr) {
+	if len(expr) > 0 && f.narrows(expr) {
 		return output{names: []field{{open: "what find finds"}}}
 	}
 	return output{names: below(starts)}
@@ -224,9 +226,55 @@ type findAction struct {
 	narrow bool // a test before it selects files
 }
 
-// findActions lists the actions that change something. A test counts for the
+// finder judges the tests of a find expression. All are the names of owners whose files
+// are about everything where find begins.
+type finder struct{ all []string }
+
+// owners lists whose everything is where find begins: the user's in the workspace and
+// the home, root's elsewhere.
+func (r *reader) owners(s *scope, p place, starts []field) []string {
+	var out []string
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if user, ok := r.lookup(s, p, name).constant(); ok && user != "" && user != "root" {
+			out = append(out, user)
+		}
+	}
+	home, _ := r.lookup(s, p, "HOME").constant()
+	for _, f := range starts {
+		dir := resolve(s.dir, f.lit)
+		own := dir == ""
+		for _, place := range []string{r.o.Root, home} {
+			own = own || place != "" && (dir == place || strings.HasPrefix(dir, place+"/"))
+		}
+		if !own {
+			return append(out, "root", "wheel", "0", "+0")
+		}
+	}
+	return out
+}
+
+// wide reports whether a test with an argument selects about everything.
+func (f finder) wide(test, arg string) bool {
+	least := strings.HasPrefix(arg, "+0") && strings.Trim(arg[2:], "bckwMG") == ""
+	switch test {
+	case "-user", "-group", "-uid", "-gid":
+		return slices.Contains(f.all, arg)
+	case "-size", "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-links", "-inum":
+		return least
+	case "-perm":
+		mode := strings.TrimLeft(arg, "-/+")
+		return mode != arg && (strings.Trim(mode, "0") == "" || arg[0] != '-' && (mode == "777" || mode == "0777" || mode == "7777"))
+	case "-fstype":
+		return true
+	case "-newermt":
+		return strings.HasPrefix(arg, "19")
+	}
+	return false
+}
+
+// actions lists the actions that change something. A test counts for the
 // actions that stand in the same alternative of the expression.
-func findActions(expr []field) []findAction {
+func (f finder) actions(expr []field) []findAction {
 	var out []findAction
 	narrow := false
 	for i := 0; i < len(expr); i++ {
@@ -250,7 +298,7 @@ func findActions(expr []field) []findAction {
 				i++
 			}
 		default:
-			n, selects := findTest(expr, i)
+			n, selects := f.test(expr, i)
 			if selects {
 				narrow = true
 			}
@@ -261,7 +309,7 @@ func findActions(expr []field) []findAction {
 }
 
 // narrows reports whether every alternative of an expression holds a narrowing test.
-func narrows(expr []field) bool {
+func (f finder) narrows(expr []field) bool {
 	any, each := false, true
 	narrow := false
 	for i := 0; i < len(expr); i++ {
@@ -270,16 +318,16 @@ func narrows(expr []field) bool {
 			narrow = false
 			continue
 		}
-		n, selects := findTest(expr, i)
+		n, selects := f.test(expr, i)
 		narrow, any = narrow || selects, any || selects
 		i += n
 	}
 	return any && each && narrow
 }
 
-// findTest says how many words follow a test as its arguments, and whether it
+// test says how many words follow a test as its arguments, and whether it
 // selects a part of the files only. A negated test leaves nearly everything.
-func findTest(expr []field, i int) (args int, selects bool) {
+func (f finder) test(expr []field, i int) (args int, selects bool) {
 	negated := i > 0 && (expr[i-1].lit == "!" || expr[i-1].lit == "-not")
 	arg := ""
 	if i+1 < len(expr) {
@@ -291,7 +339,7 @@ func findTest(expr []field, i int) (args int, selects bool) {
 	case "-regex", "-iregex":
 		return 1, !negated && strings.Trim(arg, ".*/") != ""
 	case "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-size", "-user", "-group", "-uid", "-gid", "-perm", "-newer", "-anewer", "-cnewer", "-inum", "-samefile", "-links", "-used", "-fstype", "-context":
-		return 1, !negated
+		return 1, !negated && !f.wide(expr[i].lit, arg)
 	case "-type", "-xtype":
 		return 1, !negated && strings.Trim(arg, "fd,") != ""
 	case "-empty", "-nouser", "-nogroup", "-executable":
@@ -302,9 +350,38 @@ func findTest(expr []field, i int) (args int, selects bool) {
 		return 1, false
 	}
 	if strings.HasPrefix(expr[i].lit, "-newer") {
-		return 1, !negated
+		return 1, !negated && !f.wide(expr[i].lit, arg)
 	}
 	return 0, false
+}
+
+// fdValues are the options of fd that take a value.
+var fdValues = []string{"exclude", "extension", "type", "size", "owner", "color", "threads", "max-depth", "min-depth", "exact-depth", "max-results", "changed-within", "changed-before", "search-path", "base-directory", "ignore-file", "path-separator", "batch-size", "format", "and"}
+
+// fdFinds is what fd finds: everything below where it begins, unless something narrows
+// it.
+func fdFinds(words []field) []field {
+	some := []field{{open: "what fd finds"}}
+	o, rest := anywhere(words, "EetSocjdg", fdValues...)
+	if o.has("e", "extension", "E", "exclude", "S", "size", "o", "owner", "d", "max-depth", "min-depth", "exact-depth", "1", "max-results", "changed-within", "changed-before", "g", "glob", "and", "F", "fixed-strings") {
+		return some
+	}
+	if kind, ok := o.value("t", "type"); ok && !slices.Contains([]string{"f", "file", "d", "dir", "directory"}, kind.lit) {
+		return some
+	}
+	starts := []field{literal(".")}
+	if len(rest) > 0 {
+		if rest[0].open != "" || strings.Trim(rest[0].lit, ".*+^$") != "" {
+			return some
+		}
+		if len(rest) > 1 {
+			starts = rest[1:]
+		}
+	}
+	if f, ok := o.value("search-path", "base-directory"); ok {
+		starts = []field{f}
+	}
+	return below(starts)
 }
 
 // fd reads fd -x and -X.
@@ -327,10 +404,10 @@ func (r *reader) fd(s *scope, p place, c call) output {
 				mark = "{}"
 			}
 		}
-		return r.run(s.child(), p.through("fd"), call{words: fill(words, mark, []field{{open: "what fd finds"}}), text: c.text, plain: true})
+		return r.run(s.child(), p.through("fd"), call{words: fill(words, mark, fdFinds(c.words[1:i])), text: c.text, plain: true})
 	}
 	r.emitCall(s, p, c, nil)
-	return output{names: []field{{open: "what fd finds"}}}
+	return output{names: fdFinds(c.words[1:])}
 }
 
 func (r *reader) watch(s *scope, p place, c call) output {

@@ -43,7 +43,7 @@ func (r *reader) read(command string) {
 	if strings.TrimSpace(command) == "" {
 		return
 	}
-	s := &scope{dir: r.o.Dir, prevDir: r.envOr("OLDPWD"), arg0: literal(shellName(r.o.Dialect))}
+	s := &scope{ways: ways{dir: r.o.Dir}, prevDir: r.envOr("OLDPWD"), arg0: literal(shellName(r.o.Dialect))}
 	if strings.ContainsRune(command, 0) {
 		r.opaque(command, "a NUL byte: no program can be given one")
 	} else {

@@ -348,6 +348,36 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+// TestOtherDirectories checks where a command runs if a change of directory failed.
+func TestOtherDirectories(t *testing.T) {
+	const ws = "/home/u/ws"
+	for _, c := range []struct{ name, command, dir, other string }{
+		{"then", "cd /a; ls", "/a", ws},
+		{"and", "cd /a && ls", "/a", ""},
+		{"or", "cd /a || ls", ws, ""},
+		{"or else", "cd /a || cd /b; ls", "/a", "/b " + ws},
+		{"two", "cd a; cd b; ls", ws + "/a/b", ws + "/b " + ws + "/a " + ws},
+		{"leaves", "cd /a || exit; ls", "/a", ""},
+		{"set -e", "set -e; cd /a; ls", "/a", ""},
+		{"set -e in a list", "set -e; cd /a && ls; ls", "/a", ws},
+		{"negated", "! cd /a && ls", ws, ""},
+		{"else", "if cd /a; then :; else ls; fi", ws, ""},
+		{"unknown", `cd "$(cat f)"; ls`, "", ws},
+		{"git", "git -C /other ls", "/other", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := Read(c.command, testOptions(Zsh))
+			last := r.Commands[len(r.Commands)-1]
+			if other := strings.Join(last.OtherDirs, " "); last.Dir != c.dir || other != c.other {
+				t.Errorf("the last command runs in %q or %q, want %q or %q", last.Dir, other, c.dir, c.other)
+			}
+		})
+	}
+	if r := Read("cd /a; echo x > f", testOptions(Zsh)); len(r.Writes) != 2 || r.Writes[0].Path != "/a/f" || r.Writes[1].Path != ws+"/f" {
+		t.Errorf("writes %+v", r.Writes)
+	}
+}
+
 func TestWrites(t *testing.T) {
 	ws := func(names ...string) []string {
 		for i := range names {

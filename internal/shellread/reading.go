@@ -54,12 +54,14 @@ type Reading struct {
 
 // Command is one program with its arguments.
 type Command struct {
-	Program string       // as the shell sees it, quotes and expansions done: "rm", "/bin/rm", "./git"
-	Words   []Word       // the program and its arguments
-	Text    string       // as written
-	Dir     string       // absolute directory it runs in; "" is unknown
-	Via     []string     // wrappers it runs through, outermost first
-	Env     []Assignment // variables set for it in the text
+	Program string // as the shell sees it, quotes and expansions done: "rm", "/bin/rm", "./git"
+	Words   []Word // the program and its arguments
+	Text    string // as written
+	Dir     string // absolute directory it runs in; "" is unknown
+	// OtherDirs are where it runs instead if a change of directory before it failed.
+	OtherDirs []string
+	Via       []string     // wrappers it runs through, outermost first
+	Env       []Assignment // variables set for it in the text
 	// Wrapper says that this program runs the command that follows in the list.
 	Wrapper bool
 	// Shadowed says that the text defines a function or alias of this name.

@@ -126,6 +126,9 @@ func (r *reader) readFrom(s *scope, p place, w *syntax.Word) output {
 		if !r.socket(word) && word.Known && p.elsewhere == "" && len(r.out.Reads) < maxItems {
 			if name := resolve(s.dir, word.Value); name != "" {
 				r.out.Reads = append(r.out.Reads, name)
+				for _, dir := range s.other {
+					r.out.Reads = append(r.out.Reads, resolve(dir, word.Value))
+				}
 			}
 		}
 	}
@@ -175,4 +178,14 @@ func (r *reader) writeWord(s *scope, p place, w Word, op Op, by string, aside bo
 		return
 	}
 	r.write(out)
+	if !w.Known || strings.HasPrefix(w.Value, "/") {
+		return
+	}
+	for _, dir := range s.other {
+		out.Path = resolve(dir, w.Value)
+		if w.Pattern != "" {
+			out.Pattern = resolve(escapePattern(dir), w.Pattern)
+		}
+		r.write(out)
+	}
 }

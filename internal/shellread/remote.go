@@ -44,7 +44,7 @@ func (r *reader) elsewhere(s *scope, p, at place, c call, base string, words []f
 		return output{}
 	}
 	inner := r.process(s, nil, literal("sh"))
-	inner.dir = dir
+	inner.ways = ways{dir: dir}
 	next := c.with(words)
 	next.plain, next.env = true, nil
 	return r.run(inner, at.through(base), next)
@@ -90,9 +90,10 @@ func (r *reader) ssh(s *scope, p place, c call) output {
 	inner := r.process(s, nil, literal("sh"))
 	name := host[strings.LastIndexByte(host, '@')+1:]
 	if (name == "localhost" || strings.HasPrefix(name, "127.") || name == "::1") && !o.has("p", "J") {
-		inner.dir, _ = r.lookup(s, p, "HOME").constant()
+		home, _ := r.lookup(s, p, "HOME").constant()
+		inner.ways = ways{dir: home}
 	} else {
-		at.elsewhere, at.mounts, inner.dir = "host "+host, nil, ""
+		at.elsewhere, at.mounts, inner.ways = "host "+host, nil, ways{}
 		r.opaque(c.text, "it runs on host "+host)
 	}
 	r.wraps(s, p, c)
@@ -253,7 +254,7 @@ func (r *reader) container(s *scope, p place, c call) output {
 		at = at.through(base)
 		at.dialect = POSIX
 		inner := r.process(s, nil, literal("sh"))
-		inner.dir = ""
+		inner.ways = ways{}
 		return r.nested(inner, at, *b.command, c.text)
 	}
 	return r.elsewhere(s, p, at, c, base, rest, b.dir)

@@ -2,6 +2,7 @@ package shellread
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -19,11 +20,13 @@ type scope struct {
 	args     []field      // positional parameters
 	moreArgs string       // why there may be others; "" when args is all
 	arg0     field
-	dir      string // absolute; "" unknown
-	prevDir  string
-	stack    []string // of pushd; "" unknown
-	calls    []frame  // functions being read, outermost first
+	ways
+	failed  *ways // where it is if the last part failed; nil: the same
+	prevDir string
+	stack   []string // of pushd; "" unknown
+	calls   []frame  // functions being read, outermost first
 
+	stops    bool // set -e: a part that fails ends the command
 	strict   bool // set -u: an unset variable ends the command
 	split    bool // unquoted values are split into words
 	integers bool // variables exist whose values are evaluated
@@ -40,7 +43,7 @@ type function struct {
 
 func (s *scope) child() *scope {
 	c := *s
-	c.parent, c.vars, c.funcs, c.aliases = s, nil, nil, nil
+	c.parent, c.vars, c.funcs, c.aliases, c.failed = s, nil, nil, nil, nil
 	return &c
 }
 
@@ -117,8 +120,55 @@ func (s *scope) exported(name string) bool {
 
 // chdir moves to a directory; "" is an unknown one.
 func (s *scope) chdir(dir string) {
-	s.prevDir, s.dir = s.dir, dir
+	s.prevDir, s.ways = s.dir, ways{dir: dir}
 }
+
+// ways are the directories that a shell may be in: one, and others where it is if a
+// change of directory failed.
+type ways struct {
+	dir   string // absolute; "" unknown
+	other []string
+}
+
+// maxWays bounds the other directories that are followed.
+const maxWays = 8
+
+// or joins the directories of another outcome.
+func (w ways) or(v ways) ways {
+	out := ways{w.dir, slices.Clone(w.other)}
+	for _, dir := range append([]string{v.dir}, v.other...) {
+		if dir != "" && dir != w.dir && !slices.Contains(out.other, dir) && len(out.other) < maxWays {
+			out.other = append(out.other, dir)
+		}
+	}
+	return out
+}
+
+// to is where a change of directory leads when it does not fail.
+func (w ways) to(dir string, f field) ways {
+	out := ways{dir: dir}
+	if f.open != "" || f.glob || strings.HasPrefix(f.lit, "/") {
+		return out
+	}
+	for _, from := range w.other {
+		out = out.or(ways{dir: resolve(from, f.lit)})
+	}
+	return out
+}
+
+// takeFailed returns where the shell is if the last part failed, and goes on as if it
+// did not.
+func (s *scope) takeFailed() ways {
+	w := s.ways
+	if s.failed != nil {
+		w = *s.failed
+	}
+	s.failed = nil
+	return w
+}
+
+// settle goes on whether the last part failed or not.
+func (s *scope) settle() { s.ways = s.ways.or(s.takeFailed()) }
 
 // resolve makes a name absolute; "" when the directory is not known.
 func resolve(dir, name string) string {

@@ -1,6 +1,7 @@
 package shellread
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -8,11 +9,72 @@ import (
 
 func (r *reader) stmts(s *scope, p place, list []*syntax.Stmt) output {
 	out := silent()
-	for _, st := range list {
+	for i, st := range list {
+		if i > 0 {
+			r.next(s, list[i-1])
+		}
 		out = out.then(r.stmt(s, p, st))
 		r.spend(len(out.text))
 	}
 	return out
+}
+
+// next goes on after a statement, which may have failed. Under set -e only a part of a
+// longer list may.
+func (r *reader) next(s *scope, last *syntax.Stmt) {
+	if _, list := last.Cmd.(*syntax.BinaryCmd); s.stops && !list && !last.Negated {
+		s.failed = nil
+		return
+	}
+	s.settle()
+}
+
+// leaves reports whether what follows a statement does not run after it.
+func (s *scope) leaves(p place, st *syntax.Stmt, depth int) bool {
+	if depth > 8 || st.Background || len(st.Redirs) > 0 && st.Cmd == nil {
+		return false
+	}
+	switch c := st.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(c.Args) == 0 {
+			return false
+		}
+		switch name := c.Args[0].Lit(); name {
+		case "exit", "break", "continue", "logout", "bye":
+			return true
+		case "return":
+			return len(s.calls) > 0 || p.dialect == Zsh
+		default:
+			f := s.function(name)
+			return f != nil && s.exits(f.at, f.body, depth+1)
+		}
+	case *syntax.Block:
+		return slices.ContainsFunc(c.Stmts, func(st *syntax.Stmt) bool { return s.leaves(p, st, depth+1) })
+	case *syntax.BinaryCmd:
+		return (c.Op == syntax.AndStmt || c.Op == syntax.OrStmt) && s.leaves(p, c.X, depth+1) || c.Op == syntax.AndStmt && s.leaves(p, c.Y, depth+1)
+	}
+	return false
+}
+
+// exits reports whether the body of a function ends the command, not the function only.
+func (s *scope) exits(p place, body *syntax.Stmt, depth int) bool {
+	block, ok := body.Cmd.(*syntax.Block)
+	if !ok {
+		return false
+	}
+	for _, st := range block.Stmts {
+		call, ok := st.Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			continue
+		}
+		if name := call.Args[0].Lit(); name == "return" || name == "break" || name == "continue" {
+			return false
+		}
+		if s.leaves(p, st, depth) {
+			return true
+		}
+	}
+	return false
 }
 
 // stmt reads one statement with its redirections.
@@ -39,6 +101,10 @@ func (r *reader) stmt(s *scope, p place, st *syntax.Stmt) output {
 	if aside {
 		r.background(mark, text, st.Disown)
 		return output{}
+	}
+	if st.Negated {
+		succeeded := s.ways
+		s.ways, s.failed = s.takeFailed(), &succeeded
 	}
 	if to {
 		return silent()
@@ -100,24 +166,33 @@ func (r *reader) command(s *scope, p place, st *syntax.Stmt) output {
 
 // compound reads the conditional and repeated commands.
 func (r *reader) compound(s *scope, p place, cmd syntax.Command) {
-	before := s.dir
+	before := s.ways
 	s.cond++
 	switch c := cmd.(type) {
 	case *syntax.IfClause:
 		r.ifClause(s, p, c)
 	case *syntax.WhileClause:
 		r.stmts(s, p, c.Cond)
+		s.takeFailed()
 		r.stmts(s, p, c.Do)
-		s.dir = sameDir(before, s.dir)
+		s.repeated(before)
 	case *syntax.ForClause:
 		r.forClause(s, p, c)
-		s.dir = sameDir(before, s.dir)
+		s.repeated(before)
 	case *syntax.CaseClause:
 		r.caseClause(s, p, c)
 	default:
 		r.opaque(p.text(cmd), "a form of command that is not followed")
 	}
 	s.cond--
+}
+
+// repeated goes on after a loop that began in some directory.
+func (s *scope) repeated(before ways) {
+	s.settle()
+	end := s.dir
+	s.ways = s.ways.or(before)
+	s.dir = sameDir(before.dir, end)
 }
 
 // sameDir is the directory after a part that may have run any number of times.
@@ -129,22 +204,32 @@ func sameDir(before, after string) string {
 }
 
 func (r *reader) ifClause(s *scope, p place, c *syntax.IfClause) {
-	before, ends := s.dir, []string{}
+	before, ends := s.dir, []ways{}
 	for ; c != nil; c = c.Else {
 		r.stmts(s, p, c.Cond)
-		start := s.dir
+		otherwise := s.takeFailed()
 		r.stmts(s, p, c.Then)
-		ends = append(ends, s.dir)
-		s.dir = start
+		s.settle()
+		if !slices.ContainsFunc(c.Then, func(st *syntax.Stmt) bool { return s.leaves(p, st, 0) }) {
+			ends = append(ends, s.ways)
+		}
+		if s.ways = otherwise; len(c.Cond) == 0 {
+			s.ways = ways{} // there is nothing after else
+		}
+	}
+	if len(ends) == 0 {
+		return
 	}
 	end := ends[0]
-	for _, dir := range ends[1:] {
-		end = sameDir(end, dir)
+	for _, w := range ends[1:] {
+		dir := sameDir(end.dir, w.dir)
+		end = end.or(w)
+		end.dir = dir
 	}
-	if len(ends) == 1 && end == "" {
-		end = before
+	if len(ends) == 1 && end.dir == "" {
+		end.dir = before
 	}
-	s.dir = end
+	s.ways = end.or(s.ways)
 }
 
 func (r *reader) forClause(s *scope, p place, c *syntax.ForClause) {
@@ -197,13 +282,17 @@ func (v value) each() value {
 
 func (r *reader) caseClause(s *scope, p place, c *syntax.CaseClause) {
 	r.word(s, p, c.Word)
-	before, end, set := s.dir, s.dir, false
+	start, set := s.ways, false
+	before, end := s.dir, s.dir
+	all := start
 	for _, item := range c.Items {
 		for _, w := range item.Patterns {
 			r.word(s, p, w)
 		}
-		s.dir = before
+		s.ways = start
 		r.stmts(s, p, item.Stmts)
+		s.settle()
+		all = all.or(ways{other: s.other})
 		if s.dir != before {
 			if set {
 				end = sameDir(end, s.dir)
@@ -212,26 +301,44 @@ func (r *reader) caseClause(s *scope, p place, c *syntax.CaseClause) {
 			}
 		}
 	}
-	s.dir = end
+	s.ways = ways{dir: end}.or(ways{other: all.other})
 }
 
 // list reads a chain of && and ||.
 func (r *reader) list(s *scope, p place, c *syntax.BinaryCmd) output {
-	rest := []*syntax.Stmt{c.Y}
+	rest := []*syntax.BinaryCmd{c}
 	first := c.X
 	for {
 		left, ok := first.Cmd.(*syntax.BinaryCmd)
 		if !ok || len(first.Redirs) > 0 || first.Negated || left.Op == syntax.Pipe || left.Op == syntax.PipeAll {
 			break
 		}
-		rest, first = append(rest, left.Y), left.X
+		rest, first = append(rest, left), left.X
 	}
 	out := r.stmt(s, p, first)
+	failed := s.takeFailed()
 	s.cond++
 	for i := len(rest) - 1; i >= 0; i-- {
-		out = out.then(r.stmt(s, p, rest[i]))
+		and, next := rest[i].Op == syntax.AndStmt, rest[i].Y
+		succeeded := s.ways
+		if !and {
+			s.ways = failed
+		}
+		out = out.then(r.stmt(s, p, next))
+		last := s.takeFailed()
+		switch leaves := s.leaves(p, next, 0); {
+		case and && leaves:
+			s.ways = failed
+		case and:
+			failed = failed.or(last)
+		case leaves:
+			s.ways, failed = succeeded, succeeded
+		default:
+			s.ways, failed = succeeded.or(s.ways), last
+		}
 	}
 	s.cond--
+	s.failed = &failed
 	return out
 }
 

@@ -10,6 +10,7 @@ func (r *reader) git(s *scope, p place, c call) output {
 	inner := s.child()
 	if f, ok := o.value("C"); ok {
 		inner.chdir(r.directory(s, p, f))
+		inner.ways = s.ways.to(inner.dir, f)
 	}
 	runs := gitRuns(c.words[1:], o)
 	rest := c.words[min(1+o.n, len(c.words)):]

@@ -308,7 +308,7 @@ func (r *reader) envSplit(s *scope, p place, c call, f field, n int) output {
 // process is the scope of a new shell process: it has the environment, but neither
 // functions nor variables that are not exported.
 func (r *reader) process(s *scope, args []field, arg0 field) *scope {
-	c := &scope{dir: s.dir, prevDir: s.prevDir, args: args, arg0: arg0, exports: s.exports, dirty: s.dirty, cond: s.cond, calls: s.calls}
+	c := &scope{ways: s.ways, prevDir: s.prevDir, args: args, arg0: arg0, exports: s.exports, dirty: s.dirty, cond: s.cond, calls: s.calls}
 	c.vars = map[string]value{}
 	for _, a := range s.exports {
 		if v, ok := s.find(a.Name); ok {
