@@ -71,17 +71,6 @@ func serveWeb(t *testing.T, next http.Handler) *web {
 	return w
 }
 
-func (w *web) asked(method string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, m := range w.methods {
-		if m == method {
-			return true
-		}
-	}
-	return false
-}
-
 func TestHTTPServersOfBothGenerations(t *testing.T) {
 	for name, refuse := range map[string]string{"2026-07-28": "", "2025-11-25": "server/discover"} {
 		t.Run(name, func(t *testing.T) {
