@@ -648,6 +648,21 @@ func TestTheWholeGroupEndsWithTheProgram(t *testing.T) {
 	waitFor(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || isZombie(pid) }, "what the server started lives on")
 }
 
+func TestAProgramIsGivenTimeToEndInOrder(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(b.home, "goodbye")
+	b.write(User, "s", b.entry("", "-goodbye", file))
+	h := b.open()
+	h.Start(t.Context())
+	offered(t, h)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(file); string(data) != "goodbye\n" {
+		t.Errorf("it was interrupted before its input ended: %q, %v", data, err)
+	}
+}
+
 // isZombie reports whether a process has ended and waits for its parent, which is not
 // ours.
 func isZombie(pid int) bool {

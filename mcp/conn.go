@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	maxTools  = 1000 // of one server
-	maxPages  = 100  // of one list
+	maxTools  = 1000    // of one server
+	maxList   = 4 << 20 // bytes of all its definitions
+	maxPages  = 100     // of one list
 	maxWait   = time.Hour
 	maxStalls = 10 // times its time-out that a call may last while progress comes
 	// progressPause is the least time between two lines of progress that are shown.
@@ -28,14 +29,15 @@ const (
 // conn is a live connection to a server. Its methods may be called from several
 // goroutines.
 type conn struct {
-	client *client.Client
-	log    *ring
-	cancel context.CancelFunc
-	caps   spec.ServerCapabilities
-	info   string        // name and version, as the server gives them
-	stop   func()        // ends the stream of notifications; may be nil
-	stale  atomic.Bool   // its tools may have changed
-	heard  chan struct{} // has a value once the server tells of changes
+	client  *client.Client
+	program bool // its end is noticed by itself
+	log     *ring
+	cancel  context.CancelFunc
+	caps    spec.ServerCapabilities
+	info    string        // name and version, as the server gives them
+	stop    func()        // ends the stream of notifications; may be nil
+	stale   atomic.Bool   // its tools may have changed
+	heard   chan struct{} // has a value once the server tells of changes
 
 	once sync.Once
 	over chan struct{} // closed when it can no longer be used
@@ -73,12 +75,14 @@ func (c *conn) lose(why error) {
 	})
 }
 
-// begin starts the transport and shakes hands.
+// begin starts the transport and shakes hands. The transport outlives life, so that
+// close can end it in order.
 func (c *conn) begin(life, ctx context.Context, version string) error {
-	life, c.cancel = context.WithCancel(life)
+	life, c.cancel = context.WithCancel(context.WithoutCancel(life))
 	stopped := context.AfterFunc(ctx, c.cancel)
 	defer stopped()
 	c.client.OnNotification(c.notified)
+	c.client.OnConnectionLost(func(err error) { c.lose(fmt.Errorf("the connection was lost: %w", err)) })
 	if err := c.client.Start(life); err != nil {
 		return err
 	}
@@ -177,6 +181,7 @@ func (c *conn) tools(ctx context.Context) ([]Definition, error) {
 	c.stale.Store(false)
 	var list []Definition
 	var bad []error
+	size := 0
 	request := spec.ListToolsRequest{}
 	for range maxPages {
 		var raw json.RawMessage
@@ -189,8 +194,8 @@ func (c *conn) tools(ctx context.Context) ([]Definition, error) {
 			return nil, err
 		}
 		list, bad = append(list, page.tools...), append(bad, errs...)
-		if len(list) > maxTools {
-			return nil, fmt.Errorf("the server has more than %d tools", maxTools)
+		if size += len(raw); len(list) > maxTools || size > maxList {
+			return nil, fmt.Errorf("the server has more than %d tools, or %d MiB of them", maxTools, maxList>>20)
 		}
 		if page.next == "" {
 			for _, err := range bad {
@@ -287,6 +292,10 @@ func (c *conn) call(ctx context.Context, tool string, args json.RawMessage, limi
 	_, err := c.client.CallTool(capture(ctx, &raw), request)
 	if raw != nil && ctx.Err() == nil {
 		return raw, nil
+	}
+	if errors.As(context.Cause(ctx), &errTimeout{}) && !c.program {
+		// A stream that broke silently is not waited for again.
+		c.lose(context.Cause(ctx))
 	}
 	return nil, c.failure(ctx, err)
 }

@@ -86,6 +86,7 @@ func (d *dialer) open(life, ctx context.Context, e Entry, a attempt, log *ring) 
 		opts = append(opts, client.WithProtocolVersion(spec.LATEST_LEGACY_PROTOCOL_VERSION))
 	}
 	c := newConn(client.NewClient(tapped(t), opts...), log)
+	_, c.program = t.(*stdio)
 	if err := c.begin(life, ctx, d.version); err != nil {
 		c.close()
 		return nil, d.explain(ctx, e, t, err)

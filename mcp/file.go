@@ -279,7 +279,7 @@ func EntryText(s Server) (json.RawMessage, error) {
 		return err
 	}
 	var errs []error
-	if s.Kind == SSE || s.Kind == HTTP {
+	if s.URL != "" {
 		errs = append(errs, add("type", s.Kind), add("url", s.URL))
 	} else {
 		errs = append(errs, add("command", s.Command))

@@ -227,6 +227,9 @@ func (r *mcpRun) add() (int, error) {
 	if err != nil {
 		return statusUsage, subUsage("mcp", err.Error())
 	}
+	if s.URL == "" && len(s.Headers) > 0 || s.URL != "" && len(s.Env)+len(s.Cwd) > 0 {
+		return statusUsage, subUsage("mcp", "--header goes with --url, --env and --cwd with a command")
+	}
 	if err := r.hub.Add(s, r.f.replace); err != nil {
 		return statusUsage, err
 	}

@@ -31,6 +31,7 @@ func Main(args []string) int {
 	set.BoolVar(&s.deaf, "deaf", false, "answer nothing")
 	set.BoolVar(&s.chatter, "chatter", false, "write lines that are no messages between messages")
 	started := set.String("started", "", "append a line to this file at the start")
+	goodbye := set.String("goodbye", "", "append a line to this file when the input ends")
 	lines := set.Int("lines", 0, "write so many lines that are no messages, then wait")
 	child := set.String("child", "", "start a process that outlives us and write its pid to this file")
 	set.StringVar(&s.say, "stderr", "", "write this to standard error")
@@ -54,7 +55,11 @@ func Main(args []string) int {
 	for i := range *lines {
 		s.raw(fmt.Sprintf("line %d\n", i))
 	}
-	return s.serve(os.Stdin)
+	status := s.serve(os.Stdin)
+	if *goodbye != "" {
+		appendLine(*goodbye, "goodbye")
+	}
+	return status
 }
 
 func appendLine(path, line string) {
