@@ -66,15 +66,24 @@ type target struct {
 	literal bool   // it is not a path of this machine: compare by text only
 }
 
+// exists reports whether a directory is known to be there: a change to it succeeds.
+func (g guard) exists(dir string) bool {
+	if dir == "" || g.facts.Identity == nil {
+		return false
+	}
+	_, _, ok := g.facts.Identity(dir)
+	return ok
+}
+
 // targets are what a word of a command may stand for on this machine. For a command
 // elsewhere these are the parts of mounted directories; with literal, also the text
 // itself.
 func (g guard) targets(c shellread.Command, w shellread.Word) []target {
 	var out []target
 	if c.Elsewhere == "" {
-		dirs := append([]string{c.Dir}, c.OtherDirs...)
-		if path.IsAbs(w.Value) {
-			dirs = dirs[:1]
+		dirs := []string{c.Dir}
+		if !path.IsAbs(w.Value) && !g.exists(c.Dir) {
+			dirs = append(dirs, c.OtherDirs...)
 		}
 		for _, dir := range dirs {
 			if t, ok := absolute(dir, w); ok {
