@@ -510,6 +510,9 @@ func TestProgressIsShownAndKeepsACallAlive(t *testing.T) {
 }
 
 func TestM13BigResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it moves tens of megabytes, which takes long under the race detector")
+	}
 	b := newBench(t)
 	var spilled string
 	b.options = func(o *Options) {

@@ -124,6 +124,9 @@ func TestSSEServers(t *testing.T) {
 }
 
 func TestHTTPServersThatMisbehave(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it moves tens of megabytes, which takes long under the race detector")
+	}
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	for name, c := range map[string]struct {

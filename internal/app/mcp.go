@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,9 +49,6 @@ func (w *workbench) sees() bool {
 // startServers starts the servers that may run, in the background. A run without a
 // person waits for those whose tools are not known yet.
 func (w *workbench) startServers(ctx context.Context, wait bool) {
-	if w.servers.Empty() {
-		return
-	}
 	w.servers.Start(ctx)
 	if wait {
 		w.servers.AwaitFirst(ctx)
@@ -60,9 +58,6 @@ func (w *workbench) startServers(ctx context.Context, wait bool) {
 // takeServers takes over, before a turn, what changed with the servers, and tells it.
 // The loop says by itself that the prompt is read anew.
 func (w *workbench) takeServers(c *conversation) {
-	if w.servers.Empty() {
-		return
-	}
 	offer := w.servers.Refresh(context.Background())
 	for _, notice := range offer.Notices {
 		c.Emit(event.Event{Kind: event.Warning, Text: notice})
@@ -303,21 +298,12 @@ func (w *workbench) resourceMentions(text string) []resourceMention {
 		rest, ok := strings.CutPrefix(word, "@")
 		server, uri, colon := strings.Cut(rest, ":")
 		m := resourceMention{server, strings.TrimRight(uri, ".,;!?)\"'")}
-		if !ok || !colon || !known[server] || m.uri == "" || len(list) == maxResources || contains(list, m) {
+		if !ok || !colon || !known[server] || m.uri == "" || len(list) == maxResources || slices.Contains(list, m) {
 			continue
 		}
 		list = append(list, m)
 	}
 	return list
-}
-
-func contains[T comparable](list []T, v T) bool {
-	for _, have := range list {
-		if have == v {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *workbench) attachResource(ctx context.Context, in event.Input, m resourceMention) event.Input {

@@ -2,13 +2,10 @@ package app
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"zcoder/mcp"
 )
-
-func sortStrings(list []string) { slices.Sort(list) }
 
 // serverLines lists the registered servers, one a line, and what is wrong.
 func serverLines(hub *mcp.Hub) []string {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +32,7 @@ func mcpCommand() subcommand {
 	var f mcpFlags
 	sub := config.Sub{
 		Name: "mcp", Usage: "list | get NAME | add NAME -- COMMAND… | add NAME --url URL | remove NAME | enable NAME | disable NAME | test NAME | trust [NAME] | untrust [NAME] | login NAME | logout NAME",
-		Meaning: "register, trust and try MCP servers", Settings: []string{"mcp-startup-timeout", "mcp-request-timeout"},
+		Meaning: "register, trust and try MCP servers",
 		Flags: func(s *pflag.FlagSet) {
 			s.BoolVar(&f.json, "json", false, "with list, get and test: print JSON")
 			s.StringVar(&f.scope, "scope", "", "user (your own file) or project (.mcp.json of the workspace)")
@@ -192,10 +194,7 @@ func jsonOf(s mcp.Status) serverJSON {
 		Name: s.Name, Scope: s.Scope, Type: s.Kind, Standing: string(s.Standing), Why: s.Why,
 		Command: s.Command, Args: s.Args, URL: s.URL, Protocol: s.Protocol, Tokens: s.Tokens,
 	}
-	for name := range s.Env {
-		out.Env = append(out.Env, name)
-	}
-	sortStrings(out.Env)
+	out.Env = slices.Sorted(maps.Keys(s.Env))
 	for _, t := range s.Tools {
 		out.Tools = append(out.Tools, toolJSON{t.Name, t.Exposed, mcp.EffectName(t.Effect), t.Why, t.Offered(), t.Withheld, t.Tokens})
 	}
