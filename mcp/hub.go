@@ -100,7 +100,7 @@ func (h *Hub) Start(ctx context.Context) {
 	h.runs.Add(1)
 	go h.serve(ctx)
 	for _, l := range h.sortedLinks() {
-		go l.start()
+		l.start()
 	}
 }
 

@@ -35,7 +35,7 @@ func (h *Hub) Refresh(ctx context.Context) Offer {
 		if h.running.Load() {
 			for _, l := range h.sortedLinks() {
 				if !l.everStarted() {
-					go l.start()
+					l.start()
 				}
 			}
 		}

@@ -143,7 +143,7 @@ func (h *Hub) Reload() {
 	if h.running.Load() {
 		for _, l := range h.sortedLinks() {
 			if !l.everStarted() {
-				go l.start()
+				l.start()
 			}
 		}
 	}
