@@ -68,6 +68,10 @@ var (
 		"broadcast", "buy", "comment", "deploy", "email", "invite", "mail", "merge", "message", "notify", "order", "pay",
 		"post", "publish", "push", "refund", "release", "reply", "send", "share", "submit", "transfer", "tweet", "upload",
 	}
+	// strongWords count also behind a word for reading, and inside a longer word.
+	strongWords = []string{"delete", "destroy", "drop", "erase", "exec", "kill", "purge", "remove", "send", "wipe"}
+	// runWords contradict a claim to change only the workspace.
+	runWords   = []string{"account", "deploy", "exec", "execute", "kill", "reboot", "run", "shell", "shutdown", "spawn"}
 	writeWords = append([]string{
 		"add", "append", "apply", "approve", "archive", "assign", "ban", "block", "cancel", "clear", "close", "commit", "copy",
 		"create", "delete", "destroy", "disable", "drop", "edit", "enable", "erase", "exec", "execute", "grant", "import", "insert",
@@ -85,6 +89,9 @@ func readsByName(name string) bool {
 		return false
 	}
 	for i, w := range words {
+		if i > 0 && slices.Contains(strongWords, w) {
+			return false
+		}
 		if (w == "and" || w == "or" || w == "then") && i+1 < len(words) && slices.Contains(writeWords, words[i+1]) {
 			return false
 		}
@@ -95,11 +102,20 @@ func readsByName(name string) bool {
 // writesByName reports whether a name speaks of writing: its first word is not one of
 // reading, and some word is one of writing.
 func writesByName(name string) bool {
-	return !readsByName(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return slices.Contains(writeWords, w) })
+	return !readsByName(name) && slices.ContainsFunc(nameWords(name), func(w string) bool {
+		return slices.Contains(writeWords, w) || holdsOne(w, strongWords) || holdsOne(w, sendWords)
+	})
+}
+
+// holdsOne reports whether a word has one of the stems in it, as deleteall has.
+func holdsOne(word string, stems []string) bool {
+	return slices.ContainsFunc(stems, func(stem string) bool { return strings.Contains(word, stem) })
 }
 
 func sendsByName(name string) bool {
-	return !readsByName(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return slices.Contains(sendWords, w) })
+	return !readsByName(name) && slices.ContainsFunc(nameWords(name), func(w string) bool {
+		return slices.Contains(runWords, w) || holdsOne(w, sendWords)
+	})
 }
 
 // nameWords divides a name at humps and at all that is no letter or digit.

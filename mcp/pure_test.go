@@ -446,3 +446,30 @@ func TestOfApprovalOnlyDescriptionsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesContradictClaims(t *testing.T) {
+	yes, no := true, false
+	readOnly, workspace := Hints{ReadOnly: &yes}, Hints{ReadOnly: &no, OpenWorld: &no}
+	for _, tt := range []struct {
+		name  string
+		hints Hints
+		want  approval.Effect
+	}{
+		{"get_file", readOnly, approval.Read},
+		{"list_workflow_runs", readOnly, approval.Read},
+		{"deleteall", readOnly, approval.ExternalWrite},
+		{"sendmail", readOnly, approval.ExternalWrite},
+		{"HTTPPost", readOnly, approval.ExternalWrite},
+		{"deletes_repo", readOnly, approval.ExternalWrite},
+		{"getDeleteAll", Hints{}, approval.ExternalWrite},
+		{"query_delete_rows", Hints{}, approval.ExternalWrite},
+		{"get_posts", Hints{}, approval.Read},
+		{"edit_file", workspace, approval.WorkspaceWrite},
+		{"delete_account", workspace, approval.ExternalWrite},
+		{"run_shell", workspace, approval.ExternalWrite},
+	} {
+		if got := judge(tt.name, tt.hints).Effect; got != tt.want {
+			t.Errorf("%s with %+v = %s; want %s", tt.name, tt.hints, got, tt.want)
+		}
+	}
+}

@@ -107,10 +107,27 @@ func (t *transcript) show(e event.Event) {
 			break
 		}
 		t.note("the conversation so far was replaced by a summary; the model goes on from it")
+	case event.GoalState:
+		t.goal(e.Goal)
 	case event.Queued, event.Unqueued:
 		t.queued(e)
 	case event.TurnEnd:
 		t.end(e)
+	}
+}
+
+// goal tells how the goal stands; that it is active shows by its turns.
+func (t *transcript) goal(g *event.Goal) {
+	switch {
+	case g == nil || g.State == "active":
+	case g.State == "none":
+		t.note("the goal is cleared")
+	default:
+		line := "goal " + g.State
+		if g.Reason != "" && g.State != "verifying" {
+			line += ": " + g.Reason
+		}
+		t.note(termtext.Line(line))
 	}
 }
 

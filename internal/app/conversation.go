@@ -54,7 +54,7 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Expand:     w.reporting(id, w.withResources(w.expander(c))),
 		Adjust: func(in event.Input, cfg *agent.Config) {
 			w.post.turnStarts(id, in, cfg)
-			c.keeper.begin(in.Text, len(c.History()))
+			c.keeper.begin(in.Text, c.place())
 			cfg.Before = c.keeper.before
 		},
 		EndTurn: func() []string {

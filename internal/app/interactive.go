@@ -172,6 +172,9 @@ func (d *desk) banner() string {
 		lines = append(lines, "/help lists the commands, Ctrl-D leaves")
 	}
 	lines = append(lines, w.guideLine()...)
+	if line := d.conv.keeper.newLine(); line != "" {
+		lines = append(lines, termtext.Line(line))
+	}
 	if d.conv.undoNotice != "" {
 		lines = append(lines, termtext.Line(d.conv.undoNotice))
 	}

@@ -223,7 +223,8 @@ func (d *desk) serverPrompts() []repl.Command {
 				if err != nil {
 					return err
 				}
-				ui.SetDraft(text)
+				// Never a command of the person's own, whatever the server wrote.
+				ui.SetDraft("From the MCP server " + p.Server + ":\n" + text)
 				return nil
 			},
 		})

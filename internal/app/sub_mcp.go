@@ -87,6 +87,9 @@ func runMCP(ctx context.Context, p Process, v *config.Values, f *mcpFlags) (int,
 
 // verb does what the first word says.
 func (r *mcpRun) verb(ctx context.Context, verb string) (int, error) {
+	if _, inside := r.p.lookup("ZCODER_COMMAND"); inside && verb != "list" && verb != "get" {
+		return statusRefused, withHint(errors.New("a command of an agent may not change or run MCP servers"), "run it yourself, in a terminal of your own")
+	}
 	var need func(context.Context, string) error
 	switch verb {
 	case "list":

@@ -24,8 +24,13 @@ type keeper struct {
 	ctx context.Context // of the program
 
 	mu    sync.Mutex
-	turns map[checkpoint.ID]int // length of the history when a turn began
+	turns map[checkpoint.ID]place // where the conversation was when a turn began
+	told  bool                    // that only edits are kept
 }
+
+// place is a point of a conversation: a length of the history as it was after so many
+// compactions.
+type place struct{ history, compactions int }
 
 // openKeeper opens the checkpoints of a conversation and starts to look at the
 // workspace. Without them the program works all the same, and says so.
@@ -42,11 +47,11 @@ func (w *workbench) openKeeper(session string) (*keeper, string) {
 		return nil, "undo: off, " + err.Error()
 	}
 	k.Begin(ctx)
-	return &keeper{Keeper: k, ctx: ctx, turns: map[checkpoint.ID]int{}}, ""
+	return &keeper{Keeper: k, ctx: ctx, turns: map[checkpoint.ID]place{}}, ""
 }
 
 // begin marks the state at the beginning of a turn.
-func (k *keeper) begin(label string, history int) {
+func (k *keeper) begin(label string, at place) {
 	if k == nil {
 		return
 	}
@@ -56,7 +61,7 @@ func (k *keeper) begin(label string, history int) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.turns[id] = history
+	k.turns[id] = at
 }
 
 // before waits until what a request may change is kept: a tool's edit for its own
@@ -93,7 +98,17 @@ func (k *keeper) end() []string {
 	if _, err := k.After(k.ctx); err != nil {
 		return []string{"what the turn changed could not be noted: " + err.Error()}
 	}
-	return nil
+	return appendSaid(nil, k.newLine())
+}
+
+// newLine is the line about the mode, once.
+func (k *keeper) newLine() string {
+	if k == nil || k.told {
+		return ""
+	}
+	line := k.line()
+	k.told = line != ""
+	return line
 }
 
 func (k *keeper) close() error {
@@ -173,18 +188,12 @@ func (d *desk) cmdUndo(ctx context.Context, ui repl.UI, args string) error {
 	if d.conv.Busy() {
 		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
 	}
-	report, err := k.Undo(ctx, n, false)
-	if errors.Is(err, checkpoint.ErrOthers) {
-		if !confirmOthers(ui, report) {
-			ui.Print("nothing was restored")
-			return nil
-		}
-		report, err = k.Undo(ctx, n, true)
-	}
-	if err != nil {
+	report, done, err := restore(ui, func() (checkpoint.Report, error) { return k.PlanUndo(ctx, n) },
+		func(force bool) (checkpoint.Report, error) { return k.Undo(ctx, n, force) })
+	if err != nil || !done {
 		return err
 	}
-	printReport(ui, "undone", report)
+	ui.Print(summaryOf("undone", report))
 	ui.Print(checkpoint.CannotUndo)
 	return d.offerRewind(ui, report)
 }
@@ -197,19 +206,33 @@ func (d *desk) cmdRedo(ctx context.Context, ui repl.UI, _ string) error {
 	if d.conv.Busy() {
 		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
 	}
-	report, err := k.Redo(ctx, false)
-	if errors.Is(err, checkpoint.ErrOthers) {
-		if !confirmOthers(ui, report) {
-			ui.Print("nothing was restored")
-			return nil
-		}
-		report, err = k.Redo(ctx, true)
-	}
-	if err != nil {
+	report, done, err := restore(ui, nil, func(force bool) (checkpoint.Report, error) { return k.Redo(ctx, force) })
+	if err != nil || !done {
 		return err
 	}
-	printReport(ui, "redone", report)
+	printFiles(ui, report)
+	ui.Print(summaryOf("redone", report))
 	return nil
+}
+
+// restore lists what will be restored before it is, and asks exactly when somebody
+// else changed one of the files since.
+func restore(ui repl.UI, plan func() (checkpoint.Report, error), do func(force bool) (checkpoint.Report, error)) (r checkpoint.Report, done bool, err error) {
+	if plan != nil {
+		if r, err = plan(); err != nil {
+			return r, false, err
+		}
+		printFiles(ui, r)
+	}
+	r, err = do(false)
+	if errors.Is(err, checkpoint.ErrOthers) {
+		if !confirmOthers(ui, r) {
+			ui.Print("nothing was restored")
+			return r, false, nil
+		}
+		r, err = do(true)
+	}
+	return r, err == nil, err
 }
 
 // confirmOthers lists what somebody else changed since, and asks.
@@ -221,7 +244,8 @@ func confirmOthers(ui repl.UI, r checkpoint.Report) bool {
 	return ok && strings.EqualFold(strings.TrimSpace(line), "y")
 }
 
-func printReport(ui repl.UI, done string, r checkpoint.Report) {
+// printFiles lists what is restored, what is not, and what git moved meanwhile.
+func printFiles(ui repl.UI, r checkpoint.Report) {
 	for _, c := range r.Files {
 		line := fmt.Sprintf("%-9s %s", c.What, termtext.Line(c.Path))
 		if c.From != "" {
@@ -233,18 +257,25 @@ func printReport(ui repl.UI, done string, r checkpoint.Report) {
 		ui.Warn(fmt.Sprintf("not restored: %s: %s", termtext.Line(l.Path), termtext.Line(l.Why)))
 	}
 	for _, m := range r.Moved {
-		ui.Print(fmt.Sprintf("git: %s moved from %s to %s since; it stays", m.Ref, orNone(m.From), orNone(m.To)))
+		ui.Print(termtext.Line(fmt.Sprintf("git: %s moved from %s to %s since; it stays", m.Ref, refValue(m.From), refValue(m.To))))
 	}
+}
+
+func summaryOf(done string, r checkpoint.Report) string {
 	var labels []string
 	for _, e := range r.Turns {
 		labels = append(labels, strconv.Quote(termtext.Cut(termtext.Line(e.Label), 40)))
 	}
-	ui.Print(fmt.Sprintf("%s: %s, %s", done, strings.Join(labels, ", "), plural(len(r.Files), "path", "paths")))
+	return fmt.Sprintf("%s: %s, %s", done, strings.Join(labels, ", "), plural(len(r.Files), "path", "paths"))
 }
 
-func orNone(s string) string {
+// refValue is a branch's name, or the first digits of a commit.
+func refValue(s string) string {
 	if s == "" {
 		return "nothing"
+	}
+	if name, ok := strings.CutPrefix(s, "ref: "); ok {
+		return strings.TrimPrefix(name, "refs/heads/")
 	}
 	return s[:min(len(s), 12)]
 }
@@ -258,7 +289,7 @@ func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
 	k.mu.Lock()
 	at, known := k.turns[r.Turns[0].ID]
 	k.mu.Unlock()
-	if !known || at > len(d.conv.History()) {
+	if !known || at.compactions != d.conv.Compactions() || at.history > len(d.conv.History()) {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
@@ -267,7 +298,7 @@ func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
 		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
-	return d.conv.Rewind(at)
+	return d.conv.Rewind(at.history)
 }
 
 func (d *desk) cmdCheckpoints(_ context.Context, ui repl.UI, _ string) error {
@@ -293,4 +324,9 @@ func (d *desk) cmdCheckpoints(_ context.Context, ui repl.UI, _ string) error {
 		ui.Print(line)
 	}
 	return nil
+}
+
+// place is where the conversation is now.
+func (c *conversation) place() place {
+	return place{history: len(c.History()), compactions: c.Compactions()}
 }

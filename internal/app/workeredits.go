@@ -32,7 +32,7 @@ func (c *conversation) watchTyped(ctx context.Context, label string) (*watch, er
 	if c.keeper == nil {
 		return nil, errors.New(strings.TrimPrefix(c.undoNotice, "undo: "))
 	}
-	c.keeper.begin(label, len(c.History()))
+	c.keeper.begin(label, c.place())
 	e := &watch{k: c.keeper.Keeper}
 	return e, e.ready(ctx)
 }

@@ -210,6 +210,10 @@ func (p *Policy) decide(c *considered) approval.Verdict {
 	}
 	switch c.r.Effect {
 	case approval.Read, approval.WorkspaceWrite:
+		if p.cfg.Profile.CommandsAlwaysAsk && c.r.Effect == approval.WorkspaceWrite && len(c.r.Paths) == 0 {
+			// A server's tool that claims to change only the workspace: nothing shows what.
+			return ask("profile "+p.cfg.Profile.Name, "this profile asks for every call that changes something unseen", true)
+		}
 		return p.file(c)
 	case approval.Exec:
 		return p.command(c)
@@ -304,6 +308,9 @@ func (p *Policy) command(c *considered) approval.Verdict {
 		c.say("workspace", "it writes "+name)
 		return ask("workspace", "it would change the rules or settings: "+name, true)
 	}
+	if c.changesTrust() {
+		return ask("workspace", "it would change which MCP servers zcoder trusts or runs", true)
+	}
 	if p.cfg.Commands == AllowCommands {
 		c.say("command policy", "allow")
 		return allow("--yes", "commands were allowed at start")
@@ -375,6 +382,26 @@ func (f Facts) holdsRules(name string, removes bool) bool {
 	}
 	dir := f.SettingsDir
 	return dir != "" && (inside(dir, name) || removes && inside(name, dir))
+}
+
+// changesTrust reports whether a command is seen to have zcoder itself trust, add or
+// run MCP servers.
+func (c *considered) changesTrust() bool {
+	for _, cmd := range c.reading.Commands {
+		if path.Base(cmd.Program) != "zcoder" {
+			continue
+		}
+		words := cmd.Words[min(1, len(cmd.Words)):]
+		for i, w := range words {
+			if w.Known && w.Value != "mcp" {
+				continue
+			}
+			if i+1 >= len(words) || words[i+1].Value != "list" && words[i+1].Value != "get" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // writesRules reports whether a command is seen to change rules or settings.

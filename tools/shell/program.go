@@ -92,6 +92,7 @@ var dropped = [...]string{
 
 // added make programs that want a person fail at once instead of waiting.
 var added = [...]string{
+	"ZCODER_COMMAND=1", // tells a zcoder that an agent started it
 	"TERM=dumb",
 	"PAGER=cat", "MANPAGER=cat", "GIT_PAGER=cat", "SYSTEMD_PAGER=",
 	"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false",

@@ -115,7 +115,7 @@ func TestFind(t *testing.T) {
 func TestCommandEnv(t *testing.T) {
 	got := CommandEnv([]string{"PATH=/bin", "BASH_ENV=x", "ENV=x", "SUDO_ASKPASS=x", "SSH_ASKPASS=x", "BASH_FUNC_ls%%=() { rm; }",
 		"PAGER=less", "TERM=xterm", "SHELLOPTS=xtrace", "ENVIRONMENT=prod", "EDITOR=vim"})
-	want := "PATH=/bin ENVIRONMENT=prod TERM=dumb PAGER=cat MANPAGER=cat GIT_PAGER=cat SYSTEMD_PAGER= EDITOR=false VISUAL=false GIT_EDITOR=false GIT_SEQUENCE_EDITOR=false GIT_TERMINAL_PROMPT=0 SSH_ASKPASS_REQUIRE=never DEBIAN_FRONTEND=noninteractive VIMINIT=autocmd VimEnter * cquit"
+	want := "PATH=/bin ENVIRONMENT=prod ZCODER_COMMAND=1 TERM=dumb PAGER=cat MANPAGER=cat GIT_PAGER=cat SYSTEMD_PAGER= EDITOR=false VISUAL=false GIT_EDITOR=false GIT_SEQUENCE_EDITOR=false GIT_TERMINAL_PROMPT=0 SSH_ASKPASS_REQUIRE=never DEBIAN_FRONTEND=noninteractive VIMINIT=autocmd VimEnter * cquit"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %q", got)
 	}
