@@ -217,12 +217,23 @@ func (d *desk) cmdQueue(_ context.Context, ui repl.UI, arg string) error {
 		}
 		return nil
 	case "drop":
-		if err := d.conv.Drop(strings.TrimSpace(id)); err != nil {
+		if err := d.conv.Drop(d.itemID(strings.TrimSpace(id))); err != nil {
 			return withHint(fmt.Errorf("drop %q: %w", id, err), "/queue lists what waits")
 		}
 		return nil
 	}
 	return withHint(fmt.Errorf("/queue %q", verb), "say /queue, /queue resume or /queue drop ID")
+}
+
+// itemID completes the number of a queued item, as q1 for q1-1a2b3c4d.
+func (d *desk) itemID(id string) string {
+	items, _ := d.conv.Pending()
+	for _, i := range items {
+		if strings.HasPrefix(i.ID, id+"-") {
+			return i.ID
+		}
+	}
+	return id
 }
 
 func (d *desk) showQueue(ui repl.UI) {
