@@ -71,9 +71,10 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 	if e.Why != "" {
 		fmt.Fprintf(b, "  note     %s\n", e.Why)
 	}
+	// A value never begins a row of its own, whatever line ends it holds.
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(b, "  %-8s %s\n", name, text)
+			fmt.Fprintf(b, "  %-8s %s\n", name, termtext.Line(text))
 		}
 	}
 	row("command", e.Command)
