@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 func TestParseStat(t *testing.T) {
@@ -51,6 +52,9 @@ func TestHasMarker(t *testing.T) {
 		cmd.Env = env
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
+		}
+		for tries := 0; tries < 200 && !hasMarker(cmd.Process.Pid, marker); tries++ {
+			time.Sleep(time.Millisecond) // a process that is just being started shows no environment yet
 		}
 		if !hasMarker(cmd.Process.Pid, marker) || hasMarker(cmd.Process.Pid, newMarker()) {
 			t.Errorf("wrong for an environment of %d variables", len(env))
