@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,6 +34,9 @@ func writer(dir, count string) int {
 		fmt.Println(err)
 		return 1
 	}
+	if count == "" {
+		fmt.Println("open")
+	}
 	n, err := strconv.Atoi(count)
 	for i := 0; err != nil || i < n; i++ {
 		r := approval.Record{Kind: "start", Request: request(), Detail: strings.Repeat("d", i%200), Sync: err != nil && i%3 == 0}
@@ -51,6 +55,26 @@ func startWriter(t *testing.T, dir, count string) *exec.Cmd {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
+	}
+	return cmd
+}
+
+// startEndless starts a writer that goes on until it is killed, and waits
+// until its log is open: how long a program takes to get there is not ours.
+func startEndless(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{"AUDIT_TEST_DIR=" + dir}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "open\n" {
+		t.Fatalf("the writer said %q: %v", line, err)
 	}
 	return cmd
 }
@@ -90,8 +114,8 @@ func TestKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	last, killed := int64(0), 0
 	for i := range rounds {
-		cmd := startWriter(t, dir, "")
-		time.Sleep(time.Duration(2000+rand.IntN(8000)) * time.Microsecond)
+		cmd := startEndless(t, dir)
+		time.Sleep(time.Duration(rand.IntN(8000)) * time.Microsecond)
 		_ = cmd.Process.Kill()
 		var exit *exec.ExitError
 		if err := cmd.Wait(); errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
@@ -99,9 +123,6 @@ func TestKill(t *testing.T) {
 		}
 		if i%10 != 0 && i != rounds-1 {
 			continue
-		}
-		if _, err := os.Stat(dir); err != nil {
-			continue // killed before it had begun
 		}
 		r := verified(t, dir)
 		if !r.Whole() || r.Last < last {
