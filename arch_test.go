@@ -57,6 +57,7 @@ var rules = []rule{
 	{"skills", []string{"zcoder/internal/policy", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/audit", "zcoder/internal/proc", "zcoder/repl", "zcoder/mcp", "net", "net/http", "os/exec"}, "text only: grants nothing, starts nothing"},
 	{"internal/worker", []string{"zcoder/tools", "zcoder/repl", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "net", "os/exec"}, "runs other agents, decides nothing"},
 	{"tools/delegate", []string{"zcoder/internal/proc", "zcoder/internal/worker", "os/exec", "net"}, "describes a call; the application runs it"},
+	{"remote", []string{"zcoder/repl", "zcoder/tools/", "zcoder/mcp", "zcoder/internal/app", "zcoder/internal/policy", "zcoder/internal/agent", "os/exec"}, "a wire between a conversation and a frontend"},
 	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
 }
 

@@ -97,7 +97,7 @@ func (t *transcript) show(e event.Event) {
 		}
 	case event.Answered:
 		t.answered(e.Answer)
-	case event.Info:
+	case event.Info, event.Printed:
 		t.info(e.Text)
 	case event.Warning:
 		t.warning(e.Text)

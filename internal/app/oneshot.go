@@ -154,6 +154,8 @@ func (s *plainShow) show(e event.Event) error {
 	switch e.Kind {
 	case event.Content:
 		return s.answer(e.Text)
+	case event.Printed:
+		return s.answer(strings.TrimSuffix(e.Text, "\n") + "\n")
 	case event.CallEnd:
 		if e.Result.Direct {
 			if err := s.answer(e.Result.Text); err != nil {

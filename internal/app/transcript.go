@@ -157,6 +157,8 @@ func (m *markdown) event(e event.Event) {
 		m.result(*e.Result)
 	case event.Shell:
 		m.fenced("command of the user", e.Text)
+	case event.Printed:
+		m.fenced("printed", e.Text)
 	case event.Note:
 		m.fenced("note to the model", e.Text)
 	case event.Info, event.Warning:

@@ -35,6 +35,7 @@ const (
 	Asked     Kind = "question"   // Question is set: an approval waits
 	Answered  Kind = "answer"     // Answer is set: the question is settled
 	Info      Kind = "info"       // Text is for the person only
+	Printed   Kind = "printed"    // Text is what a slash command printed where the person is not at the keyboard
 	Warning   Kind = "warning"    // Text is for the person only, and should be noticed
 	Compacted Kind = "compacted"  // Messages replaces the history before it
 	Titled    Kind = "title"      // Text is the session's new title
