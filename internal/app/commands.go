@@ -64,7 +64,7 @@ func (d *desk) cmdModel(ctx context.Context, ui repl.UI, name string) error {
 	}
 	d.w.brain.use(nil, name)
 	d.w.rememberModel(name)
-	d.w.post.describe(d.conv.Info().ID)
+	d.w.post.describe(d.conv().Info().ID)
 	ui.Print(fmt.Sprintf("model: %s · the next request loads it and reads the conversation anew", name))
 	return nil
 }
@@ -137,8 +137,7 @@ func (d *desk) cmdNew(_ context.Context, ui repl.UI, _ string) error {
 
 // switchTo makes another conversation the current one. A grant ends with the old.
 func (d *desk) switchTo(ui repl.UI, c *conversation, banner string) error {
-	old := d.conv
-	d.conv = c
+	old := d.cur.Swap(c)
 	d.w.recordSwitch(c.Info().ID)
 	d.w.post.describe(c.Info().ID)
 	ui.Switch(c, 0, banner)
@@ -146,7 +145,7 @@ func (d *desk) switchTo(ui repl.UI, c *conversation, banner string) error {
 }
 
 func (d *desk) cmdContext(ctx context.Context, ui repl.UI, _ string) error {
-	bill, err := d.w.bill(ctx, d.conv)
+	bill, err := d.w.bill(ctx, d.conv())
 	if err != nil {
 		return err
 	}
@@ -155,15 +154,15 @@ func (d *desk) cmdContext(ctx context.Context, ui repl.UI, _ string) error {
 }
 
 func (d *desk) cmdCompact(ctx context.Context, ui repl.UI, _ string) error {
-	if len(d.conv.History()) == 0 {
+	if len(d.conv().History()) == 0 {
 		ui.Print("there is nothing to shorten yet")
 		return nil
 	}
-	return d.conv.Compact(ctx)
+	return d.conv().Compact(ctx)
 }
 
 func (d *desk) cmdRetry(_ context.Context, ui repl.UI, _ string) error {
-	history := d.conv.History()
+	history := d.conv().History()
 	for i := len(history) - 1; i >= 0; i-- {
 		if m := history[i]; m.Role == chat.User && !m.Note {
 			ui.Submit(m.Content)
@@ -211,13 +210,13 @@ func (d *desk) cmdQueue(_ context.Context, ui repl.UI, arg string) error {
 		d.showQueue(ui)
 		return nil
 	case "resume":
-		d.conv.ResumeQueue()
-		if _, ok := d.conv.Next(); ok && !d.conv.Busy() {
+		d.conv().ResumeQueue()
+		if _, ok := d.conv().Next(); ok && !d.conv().Busy() {
 			ui.Submit("/" + queueResume)
 		}
 		return nil
 	case "drop":
-		if err := d.conv.Drop(d.itemID(strings.TrimSpace(id))); err != nil {
+		if err := d.conv().Drop(d.itemID(strings.TrimSpace(id))); err != nil {
 			return withHint(fmt.Errorf("drop %q: %w", id, err), "/queue lists what waits")
 		}
 		return nil
@@ -227,7 +226,7 @@ func (d *desk) cmdQueue(_ context.Context, ui repl.UI, arg string) error {
 
 // itemID completes the number of a queued item, as q1 for q1-1a2b3c4d.
 func (d *desk) itemID(id string) string {
-	items, _ := d.conv.Pending()
+	items, _ := d.conv().Pending()
 	for _, i := range items {
 		if strings.HasPrefix(i.ID, id+"-") {
 			return i.ID
@@ -237,7 +236,7 @@ func (d *desk) itemID(id string) string {
 }
 
 func (d *desk) showQueue(ui repl.UI) {
-	items, paused := d.conv.Pending()
+	items, paused := d.conv().Pending()
 	if len(items) == 0 {
 		ui.Print("nothing waits")
 		return
@@ -254,7 +253,7 @@ func (d *desk) cmdLater(_ context.Context, ui repl.UI, text string) error {
 	if text == "" {
 		return withHint(errors.New("/later needs a text"), "/later TEXT sends it when the turn is over")
 	}
-	if !d.conv.Busy() {
+	if !d.conv().Busy() {
 		ui.Submit(text)
 		return nil
 	}
@@ -262,7 +261,7 @@ func (d *desk) cmdLater(_ context.Context, ui repl.UI, text string) error {
 }
 
 func (d *desk) enqueue(mode event.Mode, text string) error {
-	_, err := d.conv.Enqueue(event.Item{ID: d.nextItem(), Mode: mode, Text: text})
+	_, err := d.conv().Enqueue(event.Item{ID: d.nextItem(), Mode: mode, Text: text})
 	if errors.Is(err, session.ErrQueueFull) {
 		return withHint(err, "/queue drop ID makes room")
 	}

@@ -63,18 +63,18 @@ func (d *desk) cmdGoal(ctx context.Context, ui repl.UI, args string) error {
 	}
 	switch r.verb {
 	case "status":
-		ui.Print(goalLine(d.conv.Goal()))
+		ui.Print(goalLine(d.conv().Goal()))
 		return nil
 	case "pause":
-		return goalHint(d.conv.PauseGoal())
+		return goalHint(d.conv().PauseGoal())
 	case "clear":
-		return goalHint(d.conv.ClearGoal())
+		return goalHint(d.conv().ClearGoal())
 	case "resume":
-		if state := d.conv.Goal().State; state != "paused" && state != "blocked" && state != "budget_limited" {
+		if state := d.conv().Goal().State; state != "paused" && state != "blocked" && state != "budget_limited" {
 			return goalHint(session.ErrNoGoal)
 		}
 	}
-	if d.conv.Busy() {
+	if d.conv().Busy() {
 		return withHint(session.ErrBusy, "/goal pause stops it; or wait for its end")
 	}
 	// The REPL runs the turn, so that keys, dialogs and the status line work as ever.

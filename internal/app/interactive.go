@@ -18,14 +18,23 @@ import (
 	"zcoder/repl"
 )
 
-// desk is the REPL's side of the workbench: the conversation that is current and
+// desk is a frontend's side of the workbench: the conversation that is current and
 // what its commands need.
 type desk struct {
 	w     *workbench
-	ctx   context.Context // of the whole REPL, for completions
-	conv  *conversation
+	ctx   context.Context // of the whole frontend, for completions
+	cur   atomic.Pointer[conversation]
 	items atomic.Int64
 }
+
+func newDesk(ctx context.Context, w *workbench, c *conversation) *desk {
+	d := &desk{w: w, ctx: ctx}
+	d.cur.Store(c)
+	return d
+}
+
+// conv is the current conversation.
+func (d *desk) conv() *conversation { return d.cur.Load() }
 
 // interactive talks to the person until they leave.
 func (w *workbench) interactive(ctx context.Context, first string) (int, error) {
@@ -36,7 +45,7 @@ func (w *workbench) interactive(ctx context.Context, first string) (int, error) 
 	if err != nil {
 		return statusUsage, err
 	}
-	d := &desk{w: w, ctx: ctx, conv: c}
+	d := newDesk(ctx, w, c)
 	err = w.ensureModel(ctx, d.chooseAtStart(t))
 	if missing(err) {
 		err = d.offerPull(ctx, t, err)
@@ -67,9 +76,9 @@ func (w *workbench) leave(d *desk, signalled int) int {
 	if n := w.jobs.close(); n > 0 {
 		fmt.Fprintf(w.p.Stderr, "ended %s in the background\n", plural(n, "job", "jobs"))
 	}
-	used := len(d.conv.History()) > 0
-	id := d.conv.Info().ID
-	if err := d.conv.Close(); err != nil {
+	used := len(d.conv().History()) > 0
+	id := d.conv().Info().ID
+	if err := d.conv().Close(); err != nil {
 		report(w.p, err)
 		return statusFailed
 	}
@@ -128,7 +137,7 @@ func (w *workbench) terminal() *repl.Terminal {
 
 func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 	return repl.Options{
-		Conversation: d.conv,
+		Conversation: d.conv(),
 		Terminal:     t,
 		Commands:     d.commandsWithHints(),
 		More:         d.serverPrompts,
@@ -144,7 +153,7 @@ func (d *desk) options(t *repl.Terminal, first string) repl.Options {
 		Incoming:     d.incoming,
 		Arrived:      d.w.post.arrived(),
 		Backlog:      d.w.post.backlog,
-		Skip:         func() { d.conv.Skip() },
+		Skip:         func() { d.conv().Skip() },
 		Banner:       d.banner(),
 		Prompt:       d.prompt,
 		FirstInput:   first,
@@ -172,11 +181,11 @@ func (d *desk) banner() string {
 		lines = append(lines, "/help lists the commands, Ctrl-D leaves")
 	}
 	lines = append(lines, w.guideLine()...)
-	if line := d.conv.keeper.newLine(); line != "" {
+	if line := d.conv().keeper.newLine(); line != "" {
 		lines = append(lines, termtext.Line(line))
 	}
-	if d.conv.undoNotice != "" {
-		lines = append(lines, termtext.Line(d.conv.undoNotice))
+	if d.conv().undoNotice != "" {
+		lines = append(lines, termtext.Line(d.conv().undoNotice))
 	}
 	return strings.Join(append(lines, w.startNotices()...), "\n")
 }
@@ -223,10 +232,10 @@ func (d *desk) steer(text string) error {
 // waiting is what the queue starts when nothing runs: a command of the person, or a
 // turn for what stood behind it.
 func (d *desk) waiting() (text string, ok bool) {
-	if command, ok := d.conv.ClaimCommand(); ok {
+	if command, ok := d.conv().ClaimCommand(); ok {
 		return "! " + command, true
 	}
-	if _, ok := d.conv.Next(); ok {
+	if _, ok := d.conv().Next(); ok {
 		return "/" + queueResume, true
 	}
 	return "", false

@@ -307,7 +307,7 @@ func (d *desk) commandLater(command string) error {
 	if w.profile.WorkersOff {
 		return withHint(fmt.Errorf("nothing runs in the background in the profile %s", w.profile.Name), "leave the & at the end away")
 	}
-	_, err := w.jobs.start(d.conv.Info().ID, "!", command, func(ctx context.Context, _ *job, log *jobLog) (string, string) {
+	_, err := w.jobs.start(d.conv().Info().ID, "!", command, func(ctx context.Context, _ *job, log *jobLog) (string, string) {
 		forget := func() {}
 		argv := append(append([]string(nil), w.shell.Argv()...), command)
 		out, err := proc.Run(ctx, proc.Spec{
@@ -330,7 +330,7 @@ func (d *desk) commandLater(command string) error {
 // consultLater asks a worker in the background.
 func (d *desk) consultLater(k work, done func(worker.Report)) error {
 	w := d.w
-	_, err := w.jobs.start(d.conv.Info().ID, k.h.Name, k.request, func(ctx context.Context, one *job, log *jobLog) (string, string) {
+	_, err := w.jobs.start(d.conv().Info().ID, k.h.Name, k.request, func(ctx context.Context, one *job, log *jobLog) (string, string) {
 		r := w.runWorker(ctx, k, func(line string) {
 			log.add([]byte(line + "\n"))
 			w.jobs.mu.Lock()

@@ -110,7 +110,7 @@ func (d *desk) cmdServers(ctx context.Context, ui repl.UI, args string) error {
 		ui.Print("MCP server " + name + " starts again")
 		return nil
 	case verb == "reload" && name == "", verb == "trust":
-		if d.conv.Busy() {
+		if d.conv().Busy() {
 			return errors.New("wait until the turn is over")
 		}
 		if verb == "trust" {

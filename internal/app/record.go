@@ -180,7 +180,7 @@ func (w *workbench) openAudit(dir string) error {
 // the start did not see. The function it returns waits for it.
 func (d *desk) checkAudit() (wait func()) {
 	done := make(chan struct{})
-	first := d.conv
+	first := d.conv()
 	go func() {
 		defer close(done)
 		report, err := audit.Verify(filepath.Join(d.w.home, "audit"), time.Time{})

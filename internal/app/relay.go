@@ -273,7 +273,7 @@ func (d *desk) incoming() (event.Input, bool) {
 	}
 	e, ok, err := p.node.Claim()
 	if err != nil { // about its file; the message is whole
-		d.conv.Emit(event.Event{Kind: event.Warning, Text: "relay: " + err.Error()})
+		d.conv().Emit(event.Event{Kind: event.Warning, Text: "relay: " + err.Error()})
 	}
 	if !ok {
 		return event.Input{}, false

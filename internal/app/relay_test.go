@@ -158,7 +158,7 @@ func TestA28RelayedTextIsNeverACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	d := &desk{w: w, ctx: t.Context(), conv: c}
+	d := newDesk(t.Context(), w, c)
 	for _, body := range bodies {
 		if _, err := other.Send(t.Context(), relay.Peer{ID: w.post.node.ID()}, body); err != nil {
 			t.Fatal(err)

@@ -102,7 +102,7 @@ func (d *desk) pickSession(ui repl.UI, all bool) error {
 		if all {
 			items[i] = sessionLineIn(info, time.Now(), d.w.shortPath)
 		}
-		if info.ID == d.conv.Info().ID {
+		if info.ID == d.conv().Info().ID {
 			at = i
 		}
 	}
@@ -115,7 +115,7 @@ func (d *desk) pickSession(ui repl.UI, all bool) error {
 
 // goTo goes on with another session.
 func (d *desk) goTo(ui repl.UI, id string) error {
-	if id == d.conv.Info().ID {
+	if id == d.conv().Info().ID {
 		ui.Print("that is the current conversation")
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d *desk) goTo(ui repl.UI, id string) error {
 var sessionID = regexp.MustCompile(`^[0-9]+_[0-9]+$`)
 
 func (d *desk) renameSession(ui repl.UI, args string) error {
-	id := d.conv.Info().ID
+	id := d.conv().Info().ID
 	if first, rest, _ := strings.Cut(args, " "); sessionID.MatchString(first) {
 		id, args = first, rest
 	}
@@ -144,8 +144,8 @@ func (d *desk) renameSession(ui repl.UI, args string) error {
 	if err != nil {
 		return withHint(err, "/sessions rename TITLE, or rename ID TITLE")
 	}
-	if id == d.conv.Info().ID {
-		d.conv.Emit(event.Event{Kind: event.Titled, Text: title})
+	if id == d.conv().Info().ID {
+		d.conv().Emit(event.Event{Kind: event.Titled, Text: title})
 	} else if err := d.w.store.Rename(id, title, time.Now()); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (d *desk) deleteSession(ui repl.UI, id string) error {
 	switch {
 	case id == "":
 		return withHint(errors.New("/sessions delete needs an id"), "/sessions lists them")
-	case id == d.conv.Info().ID:
+	case id == d.conv().Info().ID:
 		return withHint(errors.New("that is the current conversation"), "/new starts another one; then delete it")
 	}
 	if err := d.w.store.Remove(id); err != nil {

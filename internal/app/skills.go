@@ -33,7 +33,7 @@ func (d *desk) cmdSkills(_ context.Context, ui repl.UI, arg string) error {
 		return withHint(fmt.Errorf("/skills %q", arg), "say /skills or /skills reload; /skill NAME activates one")
 	}
 	var active []string
-	for _, a := range skills.ActiveIn(d.conv.History()) {
+	for _, a := range skills.ActiveIn(d.conv().History()) {
 		active = append(active, a.Name)
 	}
 	ui.Print(strings.Join(d.w.skillLines(active), "\n"))
@@ -78,14 +78,14 @@ func (d *desk) cmdSkill(_ context.Context, ui repl.UI, args string) error {
 	if name == "" {
 		return withHint(fmt.Errorf("/skill needs a name"), "/skills lists them")
 	}
-	record, already, err := d.w.guide.library.Activate(name, skills.ActiveIn(d.conv.History()))
+	record, already, err := d.w.guide.library.Activate(name, skills.ActiveIn(d.conv().History()))
 	switch {
 	case err != nil:
 		return withHint(err, "/skills lists what there is")
 	case already:
 		ui.Print("the skill " + name + " is active already")
 	default:
-		d.conv.Emit(event.Event{Kind: event.Note, Text: record})
+		d.conv().Emit(event.Event{Kind: event.Note, Text: record})
 		ui.Print("the skill " + name + " is active; it grants no permission")
 	}
 	if text = strings.TrimSpace(text); text != "" {

@@ -132,7 +132,7 @@ func (k *keeper) line() string {
 var errNoKeeper = withHint(errors.New("nothing is kept for undo in this conversation"), "the start line says why")
 
 func (d *desk) cmdDiff(ctx context.Context, ui repl.UI, args string) error {
-	k := d.conv.keeper
+	k := d.conv().keeper
 	if k == nil {
 		return errNoKeeper
 	}
@@ -177,7 +177,7 @@ func count(args string, most int) (int, error) {
 }
 
 func (d *desk) cmdUndo(ctx context.Context, ui repl.UI, args string) error {
-	k := d.conv.keeper
+	k := d.conv().keeper
 	if k == nil {
 		return errNoKeeper
 	}
@@ -185,7 +185,7 @@ func (d *desk) cmdUndo(ctx context.Context, ui repl.UI, args string) error {
 	if err != nil {
 		return err
 	}
-	if d.conv.Busy() {
+	if d.conv().Busy() {
 		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
 	}
 	report, done, err := restore(ui, func() (checkpoint.Report, error) { return k.PlanUndo(ctx, n) },
@@ -199,11 +199,11 @@ func (d *desk) cmdUndo(ctx context.Context, ui repl.UI, args string) error {
 }
 
 func (d *desk) cmdRedo(ctx context.Context, ui repl.UI, _ string) error {
-	k := d.conv.keeper
+	k := d.conv().keeper
 	if k == nil {
 		return errNoKeeper
 	}
-	if d.conv.Busy() {
+	if d.conv().Busy() {
 		return withHint(errors.New("a turn is running"), "stop it with Ctrl-C first")
 	}
 	report, done, err := restore(ui, nil, func(force bool) (checkpoint.Report, error) { return k.Redo(ctx, force) })
@@ -285,24 +285,24 @@ func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
 	if len(r.Turns) == 0 {
 		return nil
 	}
-	k := d.conv.keeper
+	k := d.conv().keeper
 	k.mu.Lock()
 	at, known := k.turns[r.Turns[0].ID]
 	k.mu.Unlock()
-	if !known || at.compactions != d.conv.Compactions() || at.history > len(d.conv.History()) {
-		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
+	if !known || at.compactions != d.conv().Compactions() || at.history > len(d.conv().History()) {
+		d.conv().Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
 	line, ok := ui.AskLine("Forget these turns too? [y/N] ")
 	if !ok || !strings.EqualFold(strings.TrimSpace(line), "y") {
-		d.conv.Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
+		d.conv().Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
-	return d.conv.Rewind(at.history)
+	return d.conv().Rewind(at.history)
 }
 
 func (d *desk) cmdCheckpoints(_ context.Context, ui repl.UI, _ string) error {
-	k := d.conv.keeper
+	k := d.conv().keeper
 	if k == nil {
 		return errNoKeeper
 	}

@@ -37,7 +37,7 @@ func (d *desk) runUser(ctx context.Context, command string, tty repl.TTY) (shown
 		return "", err
 	}
 	shown = userRecord(command, out)
-	d.conv.Emit(event.Event{Kind: event.Shell, Text: shown})
+	d.conv().Emit(event.Event{Kind: event.Shell, Text: shown})
 	return shown, nil
 }
 

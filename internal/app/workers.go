@@ -245,10 +245,10 @@ func (d *desk) cmdWorker(ctx context.Context, ui repl.UI, name string, mode work
 	}
 	k := work{h: h, path: path, mode: mode, dir: d.w.ws.Root(), request: request}
 	k.prompt = worker.Brief{
-		Mode: mode, Request: d.w.mask.Mask(request), Before: d.w.excerpt(d.conv.History()),
+		Mode: mode, Request: d.w.mask.Mask(request), Before: d.w.excerpt(d.conv().History()),
 		MaxEach: d.w.v.Int("delegate-request-chars"), MaxAll: d.w.v.Int("delegate-history-chars"),
 	}.Prompt()
-	done, err := d.conv.permit(ctx, k)
+	done, err := d.conv().permit(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (d *desk) letEdit(ctx context.Context, ui repl.UI, k work, done func(worker
 		return err
 	}
 	k.version = d.w.workerVersion(ctx, k.h, k.path)
-	watch, unkept := d.conv.watchTyped(ctx, "/"+k.h.Name+"! "+k.request)
+	watch, unkept := d.conv().watchTyped(ctx, "/"+k.h.Name+"! "+k.request)
 	if ctx.Err() != nil {
 		return none(ctx.Err())
 	}
@@ -294,7 +294,7 @@ func (d *desk) letEdit(ctx context.Context, ui repl.UI, k work, done func(worker
 			return none(errors.New("the worker was not started"))
 		}
 	}
-	d.conv.Emit(event.Event{Kind: event.Info, Text: d.beforeEdit(k)})
+	d.conv().Emit(event.Event{Kind: event.Info, Text: d.beforeEdit(k)})
 	r := d.w.runWorker(ctx, k, shower(ui, k.h.Name))
 	done(r)
 	var changes edited
@@ -328,9 +328,9 @@ func (d *desk) deliver(ctx context.Context, k work, r worker.Report, changes edi
 	if hint := hintOf(err); hint != "" {
 		text += "\nhint: " + hint
 	}
-	d.conv.Emit(event.Event{Kind: event.Info, Text: text})
+	d.conv().Emit(event.Event{Kind: event.Info, Text: text})
 	if record := d.w.reportForModel(k, r, changes); record != "" {
-		d.conv.Emit(event.Event{Kind: event.Note, Text: record})
+		d.conv().Emit(event.Event{Kind: event.Note, Text: record})
 	}
 	return nil
 }
