@@ -76,30 +76,33 @@ var ErrClosed = errors.New("the session was closed")
 
 // Events yields the events after the given sequence number, in order, and then
 // waits for more until ctx ends or the session is closed; the last pair holds that
-// error. A slow consumer misses no event.
+// error. A slow consumer misses no event, and what happened before ctx ended comes
+// before its error.
 func (s *Session) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := s.subscribe(after)
 		defer s.unsubscribe(r)
 		for {
+			ended := ctx.Err()
 			batch, changed, closed := s.next(r)
 			for _, e := range batch {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if len(batch) > 0 {
+			switch {
+			case ended != nil:
+				yield(event.Event{}, ended)
+				return
+			case len(batch) > 0:
 				continue
-			}
-			if closed {
+			case closed:
 				yield(event.Event{}, ErrClosed)
 				return
 			}
 			select {
 			case <-changed:
 			case <-ctx.Done():
-				yield(event.Event{}, ctx.Err())
-				return
 			}
 		}
 	}
