@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -322,6 +323,7 @@ func TestSlowReadersMissNothing(t *testing.T) {
 // TestWhatHappenedBeforeTheEndComesFirst: a subscriber whose context ends gets the
 // events that were there by then.
 func TestWhatHappenedBeforeTheEndComesFirst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that both are there when it wakes
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			s, _, _ := newSession(t, nil)
