@@ -49,7 +49,7 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 		Log:        log,
 		Gate:       gate,
 		Unattended: unattended,
-		Origin:     approval.OriginUser,
+		Origin:     w.origin,
 		Turn:       w.guided(c),
 		Expand:     w.reporting(id, w.withResources(w.expander(c))),
 		Adjust: func(in event.Input, cfg *agent.Config) {

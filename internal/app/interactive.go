@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"zcoder/internal/chat"
 	"zcoder/internal/event"
 	"zcoder/internal/termtext"
 	"zcoder/repl"
@@ -300,13 +299,10 @@ func (w *workbench) warmUp(ctx context.Context) func() {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	system, set := w.stable()
 	w.brain.warming(cancel)
 	go func() {
 		defer close(done)
-		w.brain.warm(ctx, chat.Request{
-			Messages: []chat.Message{{Role: chat.System, Content: system}}, Tools: set.Specs(),
-		})
+		_ = w.load(ctx) // whatever fails is told by the first turn
 	}()
 	return func() { cancel(); <-done }
 }

@@ -275,12 +275,11 @@ func (b *brain) warming(cancel context.CancelFunc) {
 	b.stopWarm = cancel
 }
 
-// warm loads the model with the stable prefix, silently: whatever fails is told by
-// the first turn.
-func (b *brain) warm(ctx context.Context, r chat.Request) {
+// warm loads the model with the stable prefix, and blocks until it is there.
+func (b *brain) warm(ctx context.Context, r chat.Request) error {
 	setup, err := b.find(ctx)
 	if err != nil {
-		return
+		return err
 	}
 	client, model := b.current()
 	r.Model, r.NumCtx, r.KeepAlive, r.NumPredict, r.Think = model, setup.Window, b.keepAlive, 1, setup.NoThink
@@ -288,5 +287,6 @@ func (b *brain) warm(ctx context.Context, r chat.Request) {
 		r.Tools = setup.Tools.Specs()
 		r.Messages[0].Content = setup.System
 	}
-	_, _ = client.Chat(ctx, r, func(chat.Delta) {})
+	_, err = client.Chat(ctx, r, func(chat.Delta) {})
+	return err
 }

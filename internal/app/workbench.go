@@ -37,6 +37,7 @@ type workbench struct {
 	home    string // $ZCODER_HOME, canonical
 	scratch string // of a demonstration: its project and home; else ""
 	profile profiles.Profile
+	origin  approval.Origin // of what people type
 	mask    *secret.Masker
 	shell   shell.Program
 
@@ -68,7 +69,7 @@ type workbench struct {
 
 // open builds the workbench. What it opened is closed by close, also after an error.
 func open(p Process, v *config.Values) (*workbench, error) {
-	w := &workbench{p: p, v: v, mask: secret.New(p.Env)}
+	w := &workbench{p: p, v: v, mask: secret.New(p.Env), origin: approval.OriginUser}
 	for _, step := range []func() error{
 		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openGuidance, w.openRuntime, w.openRecords, w.openServers, w.openTools, w.openPolicy, w.openModel,
 	} {

@@ -98,7 +98,7 @@ func (f *file) unknownKey(place, key string) error {
 		}
 	}
 	e := &UsageError{Text: fmt.Sprintf("%s: unknown setting %q", place, key)}
-	if near := nearest(strings.ReplaceAll(key, "-", "_"), keys); near != "" {
+	if near := Nearest(strings.ReplaceAll(key, "-", "_"), keys); near != "" {
 		e.Hints = []string{fmt.Sprintf("did you mean %q?", near)}
 	}
 	return e

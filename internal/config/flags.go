@@ -128,7 +128,7 @@ func (l *loader) parseFlags() error {
 func (l *loader) unknownFlag(name string, hint []string) error {
 	var names []string
 	l.flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := nearest(name, names); near != "" && len(name) > 1 {
+	if near := Nearest(name, names); near != "" && len(name) > 1 {
 		hint = append([]string{"did you mean --" + near + "?"}, hint...)
 	}
 	return &UsageError{fmt.Sprintf("unknown flag %s", dashed(name)), hint}

@@ -1,7 +1,7 @@
 package config
 
-// nearest returns the name that word was most likely meant to be, or "".
-func nearest(word string, names []string) string {
+// Nearest returns the name that word was most likely meant to be, or "".
+func Nearest(word string, names []string) string {
 	if len(word) > 64 {
 		return "" // longer than any name of ours
 	}
