@@ -124,7 +124,7 @@ func (e *evaluation) ask(ctx context.Context, j eval.Job) (out eval.Outcome, err
 		return out, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	out.End, err = c.drive(ctx, j.Prompt, func(ev event.Event) error {
+	out.End, err = drive(ctx, c, j.Prompt, func(ev event.Event) error {
 		if ev.Kind == event.Reply && strings.TrimSpace(ev.Reply.Message.Content) != "" {
 			out.Answer = ev.Reply.Message.Content
 		}

@@ -37,7 +37,8 @@ func (d *desk) conv() *conversation { return d.cur.Load() }
 
 // interactive talks to the person until they leave.
 func (w *workbench) interactive(ctx context.Context, first string) (int, error) {
-	t := w.terminal()
+	t, closeTerminal := openTerminal(w.p)
+	defer closeTerminal()
 	ctx, stop, caught := catchHangups(ctx, !t.Dumb)
 	defer stop()
 	c, err := w.conversationFor(ctx, false)
@@ -106,32 +107,33 @@ func catchHangups(ctx context.Context, raw bool) (_ context.Context, stop func()
 	return endOn(ctx, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// terminal is the terminal as the environment describes it.
-func (w *workbench) terminal() *repl.Terminal {
-	dumb := w.p.getenv("TERM") == "dumb" || w.p.getenv("TERM") == "" || !isTerminal(w.p.Stdout)
-	t := &repl.Terminal{In: w.p.Stdin, Out: w.p.Stdout, Dumb: dumb, Color: !dumb && w.p.getenv("NO_COLOR") == ""}
-	if dumb {
-		breaks := make(chan struct{}, 1)
-		got := make(chan os.Signal, 1)
-		signal.Notify(got, syscall.SIGINT)
-		ended := make(chan struct{})
-		go func() {
-			for {
-				select {
-				case <-got:
-					select {
-					case breaks <- struct{}{}:
-					default:
-					}
-				case <-ended:
-					return
-				}
-			}
-		}()
-		w.onClose(func() error { signal.Stop(got); close(ended); return nil })
-		t.Interrupt = breaks
+// openTerminal is the terminal as the environment describes it. stop ends what it
+// watches.
+func openTerminal(p Process) (t *repl.Terminal, stop func()) {
+	dumb := p.getenv("TERM") == "dumb" || p.getenv("TERM") == "" || !isTerminal(p.Stdout)
+	t = &repl.Terminal{In: p.Stdin, Out: p.Stdout, Dumb: dumb, Color: !dumb && p.getenv("NO_COLOR") == ""}
+	if !dumb {
+		return t, func() {}
 	}
-	return t
+	breaks := make(chan struct{}, 1)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGINT)
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-got:
+				select {
+				case breaks <- struct{}{}:
+				default:
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	t.Interrupt = breaks
+	return t, func() { signal.Stop(got); close(ended) }
 }
 
 func (d *desk) options(t *repl.Terminal, first string) repl.Options {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/signal"
 	"strings"
@@ -84,16 +85,24 @@ func (s signalled) Error() string { return "stopped by " + s.signal.String() }
 
 // play runs the turn and shows its events until the last one.
 func (w *workbench) play(ctx context.Context, c *conversation, prompt string) (event.End, error) {
-	show := w.shower()
-	if err := w.showHeader(show, c); err != nil {
+	show := eventShower(w.p, w.v.Bool("json"))
+	if err := showHeader(w.v.Bool("json"), show, c.Info()); err != nil {
 		return event.End{}, err
 	}
-	return c.drive(ctx, prompt, show)
+	return drive(ctx, c, prompt, show)
+}
+
+// driven is what drive needs of a conversation, here or on a server.
+type driven interface {
+	Prompt(ctx context.Context, in event.Input) (event.Reason, error)
+	Cancel()
+	Events(ctx context.Context, after int64) iter.Seq2[event.Event, error]
+	LastSeq() int64
 }
 
 // drive runs a turn and hands its events on until the last one. An error of show stops
 // the turn.
-func (c *conversation) drive(ctx context.Context, prompt string, show func(event.Event) error) (event.End, error) {
+func drive(ctx context.Context, c driven, prompt string, show func(event.Event) error) (event.End, error) {
 	after := c.LastSeq()
 	// The events are read to the end also when the turn was cancelled; they end when
 	// the last turn did.
@@ -124,21 +133,21 @@ func (c *conversation) drive(ctx context.Context, prompt string, show func(event
 }
 
 // showHeader begins the JSON stream with the session's description.
-func (w *workbench) showHeader(show func(event.Event) error, c *conversation) error {
-	if !w.v.Bool("json") {
+func showHeader(asJSON bool, show func(event.Event) error, info event.Session) error {
+	if !asJSON {
 		return nil
 	}
-	info := c.Info()
 	return show(event.Event{Seq: 1, Time: time.Now(), Kind: event.Opened, Session: &info})
 }
 
-func (w *workbench) shower() func(event.Event) error {
-	if w.v.Bool("json") {
-		enc := json.NewEncoder(w.p.Stdout)
+// eventShower prints the events of a turn: as JSON lines, or the answer and the progress.
+func eventShower(p Process, asJSON bool) func(event.Event) error {
+	if asJSON {
+		enc := json.NewEncoder(p.Stdout)
 		enc.SetEscapeHTML(false)
 		return func(e event.Event) error { return enc.Encode(e) }
 	}
-	return (&plainShow{out: w.p.Stdout, progress: w.p.Stderr, safe: isTerminal(w.p.Stdout)}).show
+	return (&plainShow{out: p.Stdout, progress: p.Stderr, safe: isTerminal(p.Stdout)}).show
 }
 
 // plainShow prints the answer exactly to a pipe, and safely to a terminal; the

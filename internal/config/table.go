@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ const (
 	sectionGuidance = "Guidance"
 	sectionWorkers  = "Workers: other agents' programs"
 	sectionRelay    = "Messages between instances"
+	sectionRemote   = "Work on another machine"
 	sectionOutput   = "Terminal and diagnosis"
 )
 
@@ -37,6 +39,7 @@ func Table() []Setting {
 		{sectionGuidance, guidanceRows()},
 		{sectionWorkers, workerRows()},
 		{sectionRelay, relayRows()},
+		{sectionRemote, remoteRows()},
 		{sectionOutput, outputRows()},
 	} {
 		for _, s := range part.rows {
@@ -190,6 +193,34 @@ func checkModelName(text string) error {
 	}
 	return nil
 }
+
+func remoteRows() []Setting {
+	return []Setting{
+		{Name: "server", Flag: "server", Arg: "NAME", FlagOnly: true, Meaning: "serve this workspace to clients under a name, until it is ended; needs --token-file, or --stdio"},
+		{Name: "connect", Flag: "connect", Arg: "HOST", FlagOnly: true, Meaning: "work in the workspace of a server: HOST[:PORT], unix:PATH, or ssh://[USER@]HOST[:PORT]/WORKSPACE, which starts one there"},
+		{Name: "token-file", Flag: "token-file", Kind: Path, Meaning: "file with the token that server and client share; zcoder server token FILE makes one"},
+		{Name: "listen", Flag: "listen", Arg: "ADDR", Default: "127.0.0.1", Meaning: "with --server: where to listen, as HOST, HOST:PORT or unix:PATH; only this machine unless another address is named"},
+		{Name: "port", Flag: "port", Kind: Int, Max: 65535, Default: "7337", Meaning: "with --server: the port, unless --listen names one; 0 takes a free one"},
+		{Name: "allow-host", Flag: "allow-host", Kind: List, Meaning: "with --server: more names by which clients may call it"},
+		{Name: "stdio", Flag: "stdio", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --server: speak over stdin and stdout, as ssh starts it"},
+		{Name: "keep", Flag: "keep", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --connect ssh://…: a turn goes on to its end there when the connection breaks"},
+		{Name: "remote-program", Default: "zcoder", Check: checkProgram, Meaning: "name or path of zcoder on the other machine, for ssh://"},
+		{Name: "remote-approval-timeout", Kind: Duration, Min: 1, Max: 86_400, Default: "300", Meaning: "how long an approval waits for a client before it is denied"},
+		{Name: "remote-max-request-bytes", Kind: Int, Min: 1024, Max: maxBytes, Default: "1048576", Unit: "bytes", Meaning: "largest request that a server takes"},
+		{Name: "remote-request-timeout", Kind: Duration, Min: 1, Max: 3600, Default: "30", Meaning: "how long a client waits for a reply"},
+	}
+}
+
+// checkProgram accepts what a shell on the other machine cannot take for more than a
+// word: ssh hands it a text, not a list.
+func checkProgram(text string) error {
+	if programName.MatchString(text) {
+		return nil
+	}
+	return fmt.Errorf("%q is not allowed: give a name or path of letters, digits and . _ / ~ -, not beginning with -", text)
+}
+
+var programName = regexp.MustCompile(`^[A-Za-z0-9_./~][A-Za-z0-9_./~-]*$`)
 
 func outputRows() []Setting {
 	return []Setting{
