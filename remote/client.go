@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"zcoder/internal/event"
+)
+
+// ClientConfig is where a client connects and how. NewID is required.
+type ClientConfig struct {
+	// Address is a TCP or Unix one; Pipe, if there is one, is used instead.
+	Address Address
+	Pipe    *Pipe
+	// Token goes with every request; a pipe needs none.
+	Token string
+	// Name is what approvals show as the host. Empty: the name that the server gives
+	// itself, and where it is.
+	Name string
+	// Session is the conversation to go on with. When it is empty and Continue is set
+	// it is the server's current one; else a new one, or the current one when that is
+	// empty or works on a turn.
+	Session  string
+	Continue bool
+	// NewID returns an id of 1 to 64 of [A-Za-z0-9_-] that never comes again: requests
+	// that are repeated after a lost reply carry it.
+	NewID func() string
+	// Now is the clock of events that the client makes itself; nil is the real one.
+	Now func() time.Time
+}
+
+// Errors that callers may test for. What Sessions, Select and Dial say of an unknown
+// conversation wraps store.ErrUnknown.
+var (
+	// ErrBusy means that a turn runs on the server already, of whatever client.
+	ErrBusy = errors.New("a turn is already running on the server")
+	// ErrSettled means that a question has its answer, or is not asked any more.
+	ErrSettled = errors.New("the question is already settled")
+	// ErrIdle means that no turn runs that queued input could go to.
+	ErrIdle = errors.New("no turn is running")
+	// ErrNoQueue means that the server takes no input during a turn.
+	ErrNoQueue = errors.New("this server takes no input during a turn")
+	// ErrClosed means that Close was called.
+	ErrClosed = errors.New("the connection was closed")
+	// ErrLost means that a pipe broke, which cannot be opened again.
+	ErrLost = errors.New("connection lost")
+	// ErrToken means that the server refused the token.
+	ErrToken = errors.New("the server refuses the token")
+)
+
+// SwitchedError ends what follows a conversation that is not the server's current one
+// any more. Client.With goes on with the new one.
+type SwitchedError struct {
+	Session string // the current one
+}
+
+func (e *SwitchedError) Error() string {
+	return fmt.Sprintf("another client went on with conversation %s", clip(e.Session, 64))
+}
+
+// ServerFacts are what a server says of itself. The text is the far side's: bounded,
+// and not safe for a terminal.
+type ServerFacts struct {
+	Name          string
+	Workspace     string
+	Model         string
+	Profile       string
+	CommandPolicy string
+	GitStatus     string
+	Version       string // of the program; empty for other implementations
+	// Readiness has an empty Status when the server does not manage the model.
+	Readiness Model
+	// Harnesses are the installed agent programs, if HarnessesKnown.
+	Harnesses      []string
+	HarnessesKnown bool
+	Sessions       bool // it keeps conversations
+	Goals          bool // it handles /goal
+	InputQueue     bool // it takes input during a turn
+	Commands       bool // it handles slash commands
+	Stream         bool // it streams events, else it is polled
+}
+
+// Forms asks the person what a slash command on the server wants to know. The methods
+// block until there is an answer. The UI that repl gives to commands is one.
+type Forms interface {
+	Choose(title string, items []string, current int) (index int, ok bool)
+	AskLine(prompt string) (line string, ok bool)
+}
+
+// Listed is a conversation in the list of a server.
+type Listed struct {
+	ID      string
+	Title   string
+	Model   string
+	Current bool
+	Empty   bool // nothing was said in it yet
+}
+
+// Client is a conversation on a server: what frontends drive, and how they learn of
+// other conversations there. Its methods may be called from several goroutines.
+type Client struct {
+	cfg ClientConfig
+}
+
+// Dial connects to a server, agrees on the protocol and on a conversation, and
+// follows that from its first event on until Close. It blocks until it is known how
+// far the conversation is. ctx bounds that alone.
+func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
+	return nil, fmt.Errorf("connect to %s: not possible yet", cfg.Address)
+}
+
+// Close ends the connection and all that follows it. What runs on the server goes on.
+func (c *Client) Close() error { return nil }
+
+// Hello returns what the server said of itself when the client connected.
+func (c *Client) Hello() ServerFacts { return ServerFacts{} }
+
+// Host is the server's display name, as approvals show it.
+func (c *Client) Host() string { return c.cfg.Name }
+
+// Info describes the conversation.
+func (c *Client) Info() event.Session { return event.Session{} }
+
+// LastSeq is the number of the newest stored event.
+func (c *Client) LastSeq() int64 { return 0 }
+
+// Busy reports whether a turn runs on the server, of whatever client.
+func (c *Client) Busy() bool { return false }
+
+// Prompt runs a turn and blocks until its end, also when the connection breaks in
+// between. It returns ErrBusy when one is running. Cancelling ctx is Cancel.
+func (c *Client) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
+	return "", ErrClosed
+}
+
+// Command has the server handle a slash command and asks the person through forms. It
+// blocks until its end. Cancelling ctx stops the command.
+func (c *Client) Command(ctx context.Context, text string, forms Forms) (Outcome, error) {
+	return Outcome{}, ErrClosed
+}
+
+// Cancel stops the running turn; it does not wait for that.
+func (c *Client) Cancel() {}
+
+// Skip stops the running turn and has the server go on with what is queued.
+func (c *Client) Skip() {}
+
+// Answer settles a question. It blocks until the server has the answer, a minute at
+// most. ErrSettled means that another answer came first, or none in time.
+func (c *Client) Answer(callID string, a event.Answer) error { return ErrSettled }
+
+// Events yields the events after a sequence number, in order, and waits for more
+// until ctx ends, another conversation becomes the current one (*SwitchedError) or the
+// connection is over; the last pair holds that error. A connection that breaks
+// is opened again, which Warning and Info events tell.
+func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) { yield(event.Event{}, ErrClosed) }
+}
+
+// Enqueue sends input to the running turn (Steer) or for after it (FollowUp), and
+// returns its state. The same item again is no second one.
+func (c *Client) Enqueue(item event.Item) (state string, err error) { return "", ErrNoQueue }
+
+// Receipt asks for the state of an item.
+func (c *Client) Receipt(ctx context.Context, id string) (state string, err error) {
+	return "", ErrNoQueue
+}
+
+// Drop discards an item that waits.
+func (c *Client) Drop(ctx context.Context, id string) error { return ErrNoQueue }
+
+// Pending is the server's text on what waits, empty for nothing.
+func (c *Client) Pending(ctx context.Context) (string, error) { return "", ErrNoQueue }
+
+// Sessions lists the conversations, the newest activity first; at most 10000.
+func (c *Client) Sessions(ctx context.Context) ([]Listed, error) { return nil, ErrClosed }
+
+// Select makes another conversation the server's current one and returns a client of
+// it; this one ends. ErrBusy during a turn.
+func (c *Client) Select(ctx context.Context, id string) (*Client, error) { return nil, ErrClosed }
+
+// NewSession begins a conversation and returns a client of it; this one ends.
+// ErrBusy during a turn.
+func (c *Client) NewSession(ctx context.Context) (*Client, error) { return nil, ErrClosed }
+
+// With returns a client of the conversation that is the server's current one already,
+// over the same connection; this one ends. It blocks like Dial.
+func (c *Client) With(ctx context.Context, session string) (*Client, error) { return nil, ErrClosed }
+
+// EnsureModel has the server load the model and blocks until it is ready, has failed
+// or ctx ends. A server that does not manage the model gives the zero Model.
+func (c *Client) EnsureModel(ctx context.Context) (Model, error) { return Model{}, ErrClosed }

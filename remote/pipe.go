@@ -1,0 +1,56 @@
+package remote
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// PipeServer is what PipeServe needs. All of it is required.
+type PipeServer struct {
+	// Conn is the pipe, such as standard input and output. It is closed at the end.
+	Conn io.ReadWriteCloser
+	// Version is the program's own, for the other side's messages.
+	Version string
+	// Open is called once, with what the client named in its first request; the
+	// handler that it returns serves everything after that. Its error is shown to the
+	// person at the client.
+	Open func(ctx context.Context, workspace, profile string) (http.Handler, error)
+}
+
+// PipeServe serves one client over a pipe and blocks until the pipe or ctx ends. It
+// returns nil when the client left.
+func PipeServe(ctx context.Context, s PipeServer) error { return ErrLost }
+
+// PipeClient is what PipeDial needs. Conn is required.
+type PipeClient struct {
+	// Conn is the pipe to a program that calls PipeServe. It is closed at the end, also
+	// when PipeDial returns an error.
+	Conn io.ReadWriteCloser
+	// Workspace and Profile are what the server opens. An empty Profile is the server's
+	// own.
+	Workspace string
+	Profile   string
+	// Version is the program's own, for messages.
+	Version string
+	// Noise gets what the far side printed before it was ready, once, if it did. It is not
+	// safe for a terminal. Nil: nobody wants it.
+	Noise func(skipped []byte)
+	// Said returns what came on another way meanwhile, such as ssh's standard error, to
+	// explain an early end. Nil: nothing.
+	Said func() string
+}
+
+// Pipe is a connection that is ready for Dial.
+type Pipe struct {
+	// Version is that of the program on the far side.
+	Version string
+}
+
+// PipeDial waits until the server at the far end of a pipe is ready, has it open
+// the workspace, and returns the connection for Dial. It blocks until then; ctx bounds
+// it.
+func PipeDial(ctx context.Context, p PipeClient) (*Pipe, error) { return nil, ErrLost }
+
+// Close ends the connection.
+func (p *Pipe) Close() error { return nil }
