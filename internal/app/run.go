@@ -211,7 +211,10 @@ func runSub(ctx context.Context, p Process, subs []subcommand, sub config.Sub, r
 
 // subUsage is the error of a subcommand that was called wrongly.
 func subUsage(sub, text string) error {
-	return &config.UsageError{Text: sub + ": " + text, Hints: []string{"zcoder " + sub + " --help shows how"}}
+	return &config.UsageError{Text: sub + ": " + text, Hints: []string{
+		"zcoder " + sub + " --help shows how",
+		fmt.Sprintf("a request that begins with the word %q stands behind --", sub),
+	}}
 }
 
 func homePath(v *config.Values, parts ...string) string {

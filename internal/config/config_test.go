@@ -257,7 +257,15 @@ func TestSubcommands(t *testing.T) {
 		{"behind a workspace", "-w /x sessions list", "sessions", "-w /x list"},
 		{"behind a long workspace", "--workspace=/x config show", "config", "--workspace=/x show"},
 		{"a prompt", "fix sessions", "", ""},
-		{"behind another flag", "-m x sessions", "", ""},
+		{"behind another flag", "-m x sessions", "sessions", "-m x"},
+		{"behind flags of every form", "--provider=openai --host h -mx --yes sessions list", "sessions", "--provider=openai --host h -mx --yes list"},
+		{"a value of that name", "-m sessions", "", ""},
+		{"a long value of that name", "--model sessions", "", ""},
+		{"behind a flag that is not known", "--modle sessions", "", ""},
+		{"behind a short flag that is not known", "-x sessions", "", ""},
+		{"behind short flags in one", "-hw /x sessions", "sessions", "-hw /x"},
+		{"a single dash", "- sessions", "", ""},
+		{"flags alone", "--yes --demo", "", ""},
 		{"behind dashes", "-- sessions", "", ""},
 		{"a workspace of that name", "-w sessions", "", ""},
 	} {
@@ -280,11 +288,16 @@ func TestSubcommands(t *testing.T) {
 		}
 	}
 	_, err := LoadSub(subs[0], run{args: words("list --yes")}.sources())
-	if err == nil || err.Error() != "unknown flag --yes" {
+	var usage *UsageError
+	if !errors.As(err, &usage) || usage.Text != "zcoder sessions takes no flag --yes" ||
+		!slices.Equal(usage.Hints, []string{"see zcoder sessions --help", `a request that begins with the word "sessions" stands behind --`}) {
 		t.Errorf("a flag of the main program: %v", err)
 	}
+	_, err = LoadSub(subs[1], run{args: words("-m x show")}.sources())
+	if err == nil || err.Error() != "zcoder config takes no flag -m" {
+		t.Errorf("a short flag of the main program: %v", err)
+	}
 	_, err = LoadSub(subs[0], run{args: words("list --lon")}.sources())
-	var usage *UsageError
 	if !errors.As(err, &usage) || !slices.Equal(usage.Hints, []string{"did you mean --long?", "see zcoder sessions --help"}) {
 		t.Errorf("a misspelt flag: %v", err)
 	}

@@ -22,26 +22,78 @@ func (s Sub) takes(name string) bool {
 	return name == "workspace" || name == "help" || slices.Contains(s.Settings, name)
 }
 
-// FindSub tells whether args call a subcommand: its name is the first word, at most
-// --workspace stands before it. It returns the arguments without the name.
+// FindSub tells whether args call a subcommand: its name is the first word behind the
+// flags of the main program. It returns the arguments without the name; LoadSub judges
+// whether the subcommand takes the flags before it.
 func FindSub(args []string, subs []Sub) (sub Sub, rest []string, ok bool) {
-	at := 0
-	for at < len(args) && args[at] != "--" {
-		switch arg := args[at]; {
-		case arg == "-w" || arg == "--workspace":
-			at += 2
-			continue
-		case strings.HasPrefix(arg, "--workspace=") || strings.HasPrefix(arg, "-w") && len(arg) > 2:
-			at++
-			continue
-		}
-		i := slices.IndexFunc(subs, func(s Sub) bool { return s.Name == args[at] })
-		if i < 0 {
-			break
-		}
-		return subs[i], slices.Concat(args[:at], args[at+1:]), true
+	at := firstWord(args)
+	if at == len(args) {
+		return Sub{}, nil, false
 	}
-	return Sub{}, nil, false
+	i := slices.IndexFunc(subs, func(s Sub) bool { return s.Name == args[at] })
+	if i < 0 {
+		return Sub{}, nil, false
+	}
+	return subs[i], slices.Concat(args[:at], args[at+1:]), true
+}
+
+// firstWord returns the index of the first word behind the flags. It is len(args) when
+// there is none, and when "--" or a flag that is not known stands before it.
+func firstWord(args []string) int {
+	var valued map[string]bool
+	for at := 0; at < len(args); at++ {
+		arg := args[at]
+		if arg == "--" {
+			return len(args)
+		}
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			return at
+		}
+		if valued == nil {
+			valued = valuedFlags()
+		}
+		next, known := takesNext(arg, valued)
+		if !known {
+			return len(args)
+		}
+		if next {
+			at++
+		}
+	}
+	return len(args)
+}
+
+// valuedFlags tells for each flag of the table, long or short, whether a value follows.
+func valuedFlags() map[string]bool {
+	valued := map[string]bool{}
+	for _, s := range Table() {
+		for _, name := range []string{s.Flag, s.Short} {
+			if name != "" {
+				valued[name] = s.Kind != Bool
+			}
+		}
+		for _, sw := range s.Switches {
+			valued[sw.Flag] = false
+		}
+	}
+	return valued
+}
+
+// takesNext reports whether the value of the flag in arg is the next argument, and
+// whether the flag is known.
+func takesNext(arg string, valued map[string]bool) (next, known bool) {
+	if long, ok := strings.CutPrefix(arg, "--"); ok {
+		name, _, given := strings.Cut(long, "=")
+		value, known := valued[name]
+		return value && !given, known
+	}
+	for i := 1; i < len(arg); i++ {
+		value, known := valued[arg[i:i+1]]
+		if !known || value {
+			return i == len(arg)-1, known
+		}
+	}
+	return false, true
 }
 
 // givenFlag is a flag as it stood on the command line.
@@ -126,6 +178,13 @@ func (l *loader) parseFlags() error {
 }
 
 func (l *loader) unknownFlag(name string, hint []string) error {
+	if _, known := valuedFlags()[name]; known {
+		sub := strings.TrimPrefix(l.command, "zcoder ")
+		return &UsageError{
+			fmt.Sprintf("%s takes no flag %s", l.command, dashed(name)),
+			append(hint, fmt.Sprintf("a request that begins with the word %q stands behind --", sub)),
+		}
+	}
 	var names []string
 	l.flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := Nearest(name, names); near != "" && len(name) > 1 {
