@@ -28,6 +28,9 @@ type ClientConfig struct {
 	// NewID returns an id of 1 to 64 of [A-Za-z0-9_-] that never comes again: requests
 	// that are repeated after a lost reply carry it.
 	NewID func() string
+	// Timeout is how long a reply may take; 0 is 30 seconds. Loading a model may take
+	// longer.
+	Timeout time.Duration
 	// Now is the clock of events that the client makes itself; nil is the real one.
 	Now func() time.Time
 }

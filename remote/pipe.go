@@ -12,10 +12,18 @@ type PipeServer struct {
 	Conn io.ReadWriteCloser
 	// Version is the program's own, for the other side's messages.
 	Version string
-	// Open is called once, with what the client named in its first request; the
-	// handler that it returns serves everything after that. Its error is shown to the
-	// person at the client.
-	Open func(ctx context.Context, workspace, profile string) (http.Handler, error)
+	// Open is called once, with the client's first request; the handler that it returns
+	// serves everything after that. Its error is shown to the person at the client. ctx
+	// ends with the pipe.
+	Open func(ctx context.Context, r Opening) (http.Handler, error)
+}
+
+// Opening is the first request on a pipe. It comes from the far side: whoever may write
+// to the pipe.
+type Opening struct {
+	Workspace string `json:"workspace"` // a directory of the server's, absolute or from ~
+	Profile   string `json:"profile"`   // empty: the server's own
+	Keep      bool   `json:"keep"`      // a turn goes on to its end when the pipe breaks
 }
 
 // PipeServe serves one client over a pipe and blocks until the pipe or ctx ends. It
@@ -26,11 +34,8 @@ func PipeServe(ctx context.Context, s PipeServer) error { return ErrLost }
 type PipeClient struct {
 	// Conn is the pipe to a program that calls PipeServe. It is closed at the end, also
 	// when PipeDial returns an error.
-	Conn io.ReadWriteCloser
-	// Workspace and Profile are what the server opens. An empty Profile is the server's
-	// own.
-	Workspace string
-	Profile   string
+	Conn    io.ReadWriteCloser
+	Opening // what the server opens
 	// Version is the program's own, for messages.
 	Version string
 	// Noise gets what the far side printed before it was ready, once, if it did. It is not

@@ -9,7 +9,10 @@ const Protocol = 1
 const DefaultPort = 7337
 
 // Names of the stream's messages (SSE `event:` fields). The stream is ours: existing
-// peers poll /v1/events.
+// peers poll /v1/events. It is GET /v1/stream?id=SESSION&after=N: the events of the
+// conversation after number N and those that come, with a comment line at least every
+// 15 seconds. When SESSION is not the current conversation it holds a state and a
+// switched message alone.
 const (
 	// msgEvent carries an Envelope; the SSE id is its Seq.
 	msgEvent = "event"
@@ -54,6 +57,34 @@ type Form struct {
 	Title   string   `json:"title"`
 	Items   []string `json:"items,omitempty"` // empty: a line is asked for
 	Current int      `json:"current,omitempty"`
+}
+
+// turnRequest is the body of POST /v1/turn. The last two are ours: the client shows
+// Forms, and one id starts one turn, however often it comes.
+type turnRequest struct {
+	Prompt           string `json:"prompt"`
+	StructuredEvents bool   `json:"structured_events,omitempty"`
+	OpenDocuments    string `json:"open_documents,omitempty"`
+	Interactive      bool   `json:"interactive,omitempty"`
+	RequestID        string `json:"request_id,omitempty"`
+}
+
+// approvalRequest is the body of POST /v1/approval. The last two are ours: what was
+// shown, and what the model is told of a refusal.
+type approvalRequest struct {
+	ID       string `json:"id"`
+	Decision string `json:"decision"` // y, a or n
+	Digest   string `json:"digest,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// formRequest is the body of POST /v1/form. An answer that is not OK is none; a Form that
+// does not wait any more is 409.
+type formRequest struct {
+	ID    string `json:"id"`
+	OK    bool   `json:"ok"`
+	Index int    `json:"index"` // of Items
+	Line  string `json:"line"`
 }
 
 // hello is the reply of GET /v1/hello.
