@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -100,7 +101,7 @@ func (r *run) ask(ctx context.Context) (chat.Reply, error) {
 	}
 	r.meter.take(reply.Usage, r.history)
 	r.readTextCalls(&reply)
-	r.ownIDs(reply.Message.Calls)
+	r.own(reply.Message.Calls)
 	r.count(reply.Usage)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{
 		Message: reply.Message, DoneReason: reply.DoneReason, Usage: reply.Usage, Window: r.setup.Window, Prefix: r.prefix,
@@ -134,14 +135,19 @@ func (r *run) keepPartial(reply chat.Reply, err error) {
 	if reply.Message.Content == "" && reply.Message.Thinking == "" {
 		return
 	}
+	r.own(reply.Message.Calls)
 	r.emit(event.Event{Kind: event.Reply, Reply: &event.ModelReply{Message: reply.Message, Partial: true, Window: r.setup.Window}})
 }
 
-// ownIDs gives each call an id that is unique in the conversation: servers leave
-// them out or repeat them.
-func (r *run) ownIDs(calls []chat.ToolCall) {
+// own gives each call an id that is unique in the conversation, since servers leave
+// them out or repeat them, and keeps broken arguments as a JSON string, since the log
+// holds JSON alone.
+func (r *run) own(calls []chat.ToolCall) {
 	for i := range calls {
 		calls[i].ID = r.cfg.NewID()
+		if args := calls[i].Args; len(args) > 0 && !json.Valid(args) {
+			calls[i].Args, _ = json.Marshal(string(args)) // a string always encodes
+		}
 	}
 }
 
