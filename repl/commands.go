@@ -228,7 +228,7 @@ func (c *console) userCommand(command string) {
 		c.tr.failure("there is no command after the !", "for example: ! git status")
 		return
 	case c.o.RunUser == nil:
-		c.tr.failure("commands of your own cannot be run here", "")
+		c.send("! " + command)
 		return
 	}
 	var shown string

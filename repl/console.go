@@ -169,7 +169,7 @@ func (c *console) bye() {
 	if c.handed != nil {
 		c.handed.in.close()
 	}
-	if c.prompting {
+	if c.prompting && !c.o.KeepRunning {
 		c.spawn(c.conv.Cancel)
 	}
 	c.cancel()

@@ -51,7 +51,8 @@ type Options struct {
 	Mask    func(line string) string
 	// Paths returns the completions of an @path, without the @.
 	Paths func(prefix string) []string
-	// RunUser runs a person's `! command` on the terminal and blocks until its end.
+	// RunUser runs a person's `! command` on the terminal and blocks until its end. Nil
+	// hands the line to the conversation.
 	// shown is the text of the Shell event that the conversation gets for it, before
 	// or after RunUser returns; the REPL does not show that one again.
 	RunUser func(ctx context.Context, command string, tty TTY) (shown string, err error)
@@ -86,6 +87,9 @@ type Options struct {
 	Prompt func() string
 	// FirstInput is entered at the start as if typed.
 	FirstInput string
+	// KeepRunning leaves a turn running when the person leaves: somebody else's machine
+	// works on it.
+	KeepRunning bool
 	// Bell rings when an answer or a question waits.
 	Bell bool
 	// Now and After are the clock, for tests; nil is the real one. AfterFunc calls f

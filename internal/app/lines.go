@@ -38,11 +38,11 @@ func hintsOf(err error) []string {
 }
 
 func hintOf(err error) string {
-	var h hinted
+	var h interface{ Hint() string }
 	var failure *chat.Error
 	switch {
 	case errors.As(err, &h):
-		return h.hint
+		return h.Hint()
 	case errors.As(err, &failure):
 		return failure.Hint
 	}

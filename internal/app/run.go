@@ -38,6 +38,12 @@ func run(ctx context.Context, p Process) (int, error) {
 	if v.Bool("print-instructions") || v.Bool("print-skills") {
 		return printGuidance(p, v)
 	}
+	switch {
+	case v.String("server") != "":
+		return runServer(ctx, p, v)
+	case v.String("connect") != "":
+		return runClient(ctx, p, v)
+	}
 	return runMain(ctx, p, v)
 }
 

@@ -1,0 +1,302 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"zcoder/internal/config"
+	"zcoder/internal/event"
+	"zcoder/internal/secret"
+	"zcoder/internal/termtext"
+	"zcoder/remote"
+	"zcoder/repl"
+)
+
+// farDesk is the REPL's side of a server's workspace: what is the server's goes there,
+// the rest is done here.
+type farDesk struct {
+	p     Process
+	v     *config.Values
+	items atomic.Int64
+
+	mu     sync.Mutex
+	client *remote.Client
+}
+
+func (f *farDesk) conv() *remote.Client {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.client
+}
+
+// farInteractive talks to the person until they leave. What runs on the server then
+// goes on.
+func farInteractive(ctx context.Context, p Process, v *config.Values, client *remote.Client, first string) (int, error) {
+	t, closeTerminal := openTerminal(p)
+	defer closeTerminal()
+	f := &farDesk{p: p, v: v, client: client}
+	if err := repl.Run(ctx, f.options(t, first)); err != nil && ctx.Err() == nil {
+		return statusFailed, err
+	}
+	last := f.conv()
+	fmt.Fprintf(p.Stderr, "resume with: zcoder --connect %s --resume %s\n", termtext.Line(v.String("connect")), termtext.Line(last.Info().ID))
+	if last.Busy() {
+		fmt.Fprintln(p.Stderr, "note: the turn goes on there; what it asks waits for a client, and is denied in the end")
+	}
+	return statusOK, last.Close()
+}
+
+func (f *farDesk) options(t *repl.Terminal, first string) repl.Options {
+	o := repl.Options{
+		Conversation: farConversation{f.conv()},
+		Terminal:     t,
+		Commands:     f.commands(),
+		History:      farHistory(f.v, f.conv()),
+		Mask:         secret.New(f.p.Env).Mask,
+		Skip:         func() { f.conv().Skip() },
+		Banner:       f.banner(),
+		Prompt:       f.prompt,
+		FirstInput:   first,
+		Bell:         f.v.Bool("bell"),
+		KeepRunning:  true,
+	}
+	if f.conv().Hello().InputQueue {
+		o.Steer = func(text string) error { return f.enqueue(event.Steer, text) }
+		o.Later = func(text string) error { return f.enqueue(event.FollowUp, text) }
+	}
+	return o
+}
+
+// farConversation escapes what the server would take for a command: in the REPL, what
+// arrives here was meant for the model, or starts a turn.
+type farConversation struct{ *remote.Client }
+
+// Prompt implements repl.Conversation. When ctx ends the turn goes on: the person
+// leaves, or has asked for its end already.
+func (c farConversation) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
+	if strings.HasPrefix(in.Text, "/") && !startsTurn(in.Text) && c.Hello().Commands {
+		in.Text = "/" + in.Text
+	}
+	type end struct {
+		reason event.Reason
+		err    error
+	}
+	over := make(chan end, 1)
+	go func() {
+		reason, err := c.Client.Prompt(context.WithoutCancel(ctx), in)
+		over <- end{reason, err}
+	}()
+	select {
+	case e := <-over:
+		return e.reason, e.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// Events implements repl.Conversation. That the server went on with another
+// conversation is told once; the person decides what to do.
+func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range c.Client.Events(ctx, after) {
+			if id, ok := switched(err); ok {
+				err = withHint(fmt.Errorf("another client went on with conversation %s", id), "/sessions %s goes on with it here", id)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// banner says whose workspace this is.
+func (f *farDesk) banner() string {
+	c, h := f.conv(), f.conv().Hello()
+	parts := []string{"zcoder " + version, "on " + c.Host() + ": " + h.Workspace, h.Model}
+	if h.Profile != "coding" && h.Profile != "" {
+		parts = append(parts, h.Profile)
+	}
+	if h.GitStatus != "" {
+		parts = append(parts, h.GitStatus)
+	}
+	lines := []string{termtext.Line(strings.Join(parts, " · ")), "files, commands and their rules are that machine's · /help lists the commands, Ctrl-D leaves"}
+	if h.CommandPolicy == "allow" {
+		lines = append(lines, "commands run there without asking")
+	}
+	if h.Readiness.Status == remote.Failed {
+		lines = append(lines, termtext.Line("the model is not ready: "+h.Readiness.Error))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (f *farDesk) prompt() string {
+	if f.conv().Hello().Profile == "sysadmin" {
+		return "sysadmin › "
+	}
+	return "› "
+}
+
+func (f *farDesk) enqueue(mode event.Mode, text string) error {
+	id := "q" + strconv.FormatInt(f.items.Add(1), 10) + "-" + newCallID()[1:]
+	_, err := f.conv().Enqueue(event.Item{ID: id, Mode: mode, Text: text})
+	return err
+}
+
+// commands are those of a desk. Their state is the server's, so they go there, but for
+// those that have routes of their own.
+func (f *farDesk) commands() []repl.Command {
+	own := map[string]func(context.Context, repl.UI, string) error{
+		"new": f.cmdNew, "sessions": f.cmdSessions, "queue": f.cmdQueue, "later": f.cmdLater, "goal": f.cmdGoal,
+	}
+	list := new(desk).commands()
+	for i := range list {
+		name := list[i].Name
+		list[i].Complete = nil
+		if list[i].Run = own[name]; list[i].Run == nil {
+			list[i].Run = func(ctx context.Context, ui repl.UI, args string) error { return f.forward(ctx, ui, name, args) }
+		}
+	}
+	return list
+}
+
+// forward has the server handle a command. What it prints comes as events.
+func (f *farDesk) forward(ctx context.Context, ui repl.UI, name, args string) error {
+	c := f.conv()
+	if !c.Hello().Commands {
+		return withHint(fmt.Errorf("/%s is the server's, and this server takes no commands", name), "use zcoder there, or ask the model")
+	}
+	out, err := c.Command(ctx, strings.TrimSpace("/"+name+" "+args), ui)
+	switch {
+	case err != nil:
+		return err
+	case out.Error != "" && out.Hint != "":
+		return withHint(errors.New(out.Error), "%s", out.Hint)
+	case out.Error != "":
+		return errors.New(out.Error)
+	}
+	if out.Submit != "" {
+		ui.Submit(out.Submit)
+	}
+	return nil
+}
+
+func (f *farDesk) cmdNew(ctx context.Context, ui repl.UI, _ string) error {
+	c, err := f.conv().NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	f.switchTo(ui, c, "new conversation")
+	return nil
+}
+
+func (f *farDesk) switchTo(ui repl.UI, c *remote.Client, banner string) {
+	f.mu.Lock()
+	f.client = c
+	f.mu.Unlock()
+	ui.Switch(farConversation{c}, 0, banner)
+}
+
+// cmdSessions lists and selects by the protocol's own routes; the rest is a command of
+// the server.
+func (f *farDesk) cmdSessions(ctx context.Context, ui repl.UI, args string) error {
+	if args != "" && !sessionID.MatchString(args) {
+		return f.forward(ctx, ui, "sessions", args)
+	}
+	id := args
+	if id == "" {
+		var err error
+		if id, err = f.chooseSession(ctx, ui); err != nil || id == "" {
+			return err
+		}
+	}
+	c, err := f.conv().Select(ctx, id)
+	if err != nil {
+		return withHint(err, "/sessions lists what there is")
+	}
+	f.switchTo(ui, c, "resumed "+id)
+	return nil
+}
+
+func (f *farDesk) chooseSession(ctx context.Context, ui repl.UI) (string, error) {
+	list, err := f.conv().Sessions(ctx)
+	if err != nil {
+		return "", err
+	}
+	items, at := make([]string, len(list)), 0
+	for i, s := range list {
+		title := s.Title
+		if title == "" {
+			title = "(no title)"
+		}
+		items[i] = termtext.Line(s.ID + "  " + title)
+		if s.Current {
+			at = i
+		}
+	}
+	i, ok := ui.Choose("Conversations on "+termtext.Line(f.conv().Host()), items, at)
+	if !ok {
+		return "", nil
+	}
+	return list[i].ID, nil
+}
+
+func (f *farDesk) cmdQueue(ctx context.Context, ui repl.UI, arg string) error {
+	c := f.conv()
+	verb, id, _ := strings.Cut(arg, " ")
+	switch verb {
+	case "", "list":
+		text, err := c.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			text = "nothing waits"
+		}
+		ui.Print(text)
+		return nil
+	case "resume":
+		if !c.Busy() {
+			ui.Submit("/" + queueResume)
+		}
+		return nil
+	case "drop":
+		if err := c.Drop(ctx, strings.TrimSpace(id)); err != nil {
+			return withHint(fmt.Errorf("drop %q: %w", id, err), "/queue lists what waits")
+		}
+		return nil
+	}
+	return withHint(fmt.Errorf("/queue %q", verb), "say /queue, /queue resume or /queue drop ID")
+}
+
+func (f *farDesk) cmdLater(_ context.Context, ui repl.UI, text string) error {
+	if text == "" {
+		return withHint(errors.New("/later needs a text"), "/later TEXT sends it when the turn is over")
+	}
+	if !f.conv().Busy() {
+		ui.Submit(text)
+		return nil
+	}
+	return f.enqueue(event.FollowUp, text)
+}
+
+// cmdGoal has the REPL run the turns of a goal, so that keys and dialogs work as ever.
+func (f *farDesk) cmdGoal(ctx context.Context, ui repl.UI, args string) error {
+	r, err := parseGoal(args)
+	if err != nil {
+		return err
+	}
+	if r.verb != "start" && r.verb != "resume" {
+		return f.forward(ctx, ui, "goal", args)
+	}
+	if f.conv().Busy() {
+		return withHint(errors.New("a turn is running"), "/goal pause stops it; or wait for its end")
+	}
+	ui.Submit("//goal " + args)
+	return nil
+}
