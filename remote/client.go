@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"zcoder/internal/event"
@@ -105,94 +106,69 @@ type Listed struct {
 // Client is a conversation on a server: what frontends drive, and how they learn of
 // other conversations there. Its methods may be called from several goroutines.
 type Client struct {
-	cfg ClientConfig
+	l    *link
+	f    *feed
+	stop context.CancelCauseFunc // ends what fills the feed
+
+	mu        sync.Mutex
+	runs      map[*run]bool
+	switching int  // requests under way that may change the server's conversation
+	polled    bool // a plain server had events of a turn
 }
 
 // Dial connects to a server, agrees on the protocol and on a conversation, and
 // follows that from its first event on until Close. It blocks until it is known how
 // far the conversation is. ctx bounds that alone.
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
-	return nil, fmt.Errorf("connect to %s: not possible yet", cfg.Address)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	l, err := newLink(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.dial(ctx)
+	if err != nil {
+		l.close()
+		return nil, fmt.Errorf("connect to %s: %w", l.where(), err)
+	}
+	return c, nil
 }
 
 // Close ends the connection and all that follows it. What runs on the server goes on.
-func (c *Client) Close() error { return nil }
+func (c *Client) Close() error {
+	c.l.close()
+	return nil
+}
 
 // Hello returns what the server said of itself when the client connected.
-func (c *Client) Hello() ServerFacts { return ServerFacts{} }
+func (c *Client) Hello() ServerFacts { return c.l.facts }
 
 // Host is the server's display name, as approvals show it.
-func (c *Client) Host() string { return c.cfg.Name }
+func (c *Client) Host() string { return c.l.host }
 
 // Info describes the conversation.
-func (c *Client) Info() event.Session { return event.Session{} }
+func (c *Client) Info() event.Session {
+	return event.Session{ID: c.f.session, Workspace: c.l.facts.Workspace, Profile: c.l.facts.Profile, Model: c.l.facts.Model}
+}
 
-// LastSeq is the number of the newest stored event.
-func (c *Client) LastSeq() int64 { return 0 }
+// LastSeq is the number of the newest stored event on the server, of those that are
+// known to be there.
+func (c *Client) LastSeq() int64 { return c.f.lastSeq() }
 
 // Busy reports whether a turn runs on the server, of whatever client.
-func (c *Client) Busy() bool { return false }
-
-// Prompt runs a turn and blocks until its end, also when the connection breaks in
-// between. It returns ErrBusy when one is running. Cancelling ctx is Cancel.
-func (c *Client) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
-	return "", ErrClosed
+func (c *Client) Busy() bool {
+	c.mu.Lock()
+	own := len(c.runs) > 0
+	c.mu.Unlock()
+	return own || c.f.running() != ""
 }
-
-// Command has the server handle a slash command and asks the person through forms. It
-// blocks until its end. Cancelling ctx stops the command.
-func (c *Client) Command(ctx context.Context, text string, forms Forms) (Outcome, error) {
-	return Outcome{}, ErrClosed
-}
-
-// Cancel stops the running turn; it does not wait for that.
-func (c *Client) Cancel() {}
-
-// Skip stops the running turn and has the server go on with what is queued.
-func (c *Client) Skip() {}
-
-// Answer settles a question. It blocks until the server has the answer, a minute at
-// most. ErrSettled means that another answer came first, or none in time.
-func (c *Client) Answer(callID string, a event.Answer) error { return ErrSettled }
 
 // Events yields the events after a sequence number, in order, and waits for more
-// until ctx ends, another conversation becomes the current one (*SwitchedError) or the
-// connection is over; the last pair holds that error. A connection that breaks
-// is opened again, which Warning and Info events tell.
+// until ctx ends, another client changes the current conversation (*SwitchedError) or
+// the connection is over; the last pair holds that error. A connection that breaks
+// is opened again, which Warning and Info events tell. After Select, NewSession, With or
+// a command that changed the conversation it waits for the end of ctx.
 func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) { yield(event.Event{}, ErrClosed) }
+	return c.f.follow(ctx, after)
 }
-
-// Enqueue sends input to the running turn (Steer) or for after it (FollowUp), and
-// returns its state. The same item again is no second one.
-func (c *Client) Enqueue(item event.Item) (state string, err error) { return "", ErrNoQueue }
-
-// Receipt asks for the state of an item.
-func (c *Client) Receipt(ctx context.Context, id string) (state string, err error) {
-	return "", ErrNoQueue
-}
-
-// Drop discards an item that waits.
-func (c *Client) Drop(ctx context.Context, id string) error { return ErrNoQueue }
-
-// Pending is the server's text on what waits, empty for nothing.
-func (c *Client) Pending(ctx context.Context) (string, error) { return "", ErrNoQueue }
-
-// Sessions lists the conversations, the newest activity first; at most 10000.
-func (c *Client) Sessions(ctx context.Context) ([]Listed, error) { return nil, ErrClosed }
-
-// Select makes another conversation the server's current one and returns a client of
-// it; this one ends. ErrBusy during a turn.
-func (c *Client) Select(ctx context.Context, id string) (*Client, error) { return nil, ErrClosed }
-
-// NewSession begins a conversation and returns a client of it; this one ends.
-// ErrBusy during a turn.
-func (c *Client) NewSession(ctx context.Context) (*Client, error) { return nil, ErrClosed }
-
-// With returns a client of the conversation that is the server's current one already,
-// over the same connection; this one ends. It blocks like Dial.
-func (c *Client) With(ctx context.Context, session string) (*Client, error) { return nil, ErrClosed }
-
-// EnsureModel has the server load the model and blocks until it is ready, has failed
-// or ctx ends. A server that does not manage the model gives the zero Model.
-func (c *Client) EnsureModel(ctx context.Context) (Model, error) { return Model{}, ErrClosed }

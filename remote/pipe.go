@@ -1,21 +1,33 @@
 package remote
 
 import (
-	"context"
+	"fmt"
 	"io"
-	"net/http"
+	"net"
+	"regexp"
+	"sync"
+	"time"
 )
 
-// PipeServer is what PipeServe needs. All of it is required.
-type PipeServer struct {
-	// Conn is the pipe, such as standard input and output. It is closed at the end.
-	Conn io.ReadWriteCloser
-	// Version is the program's own, for the other side's messages.
-	Version string
-	// Open is called once, with the client's first request; the handler that it returns
-	// serves everything after that. Its error is shown to the person at the client. ctx
-	// ends with the pipe.
-	Open func(ctx context.Context, r Opening) (http.Handler, error)
+// What the server writes first on a pipe: the mark, the version of what follows and
+// that of the program, on one line. What follows is unencrypted HTTP/2.
+const (
+	pipeMark     = "zcoder-pipe/"
+	pipeProtocol = "1"
+	maxPipeNoise = 64 << 10 // bytes before it: what a far login shell prints
+	maxPipeLine  = 256      // bytes of the line, with its end
+)
+
+var (
+	pipeLine     = regexp.MustCompile(`^zcoder-pipe/([0-9]{1,9}) ([^\x00-\x20\x7f]{1,64})\n$`)
+	programWords = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+)
+
+// greeting is the line of a program. It stands on a line of its own whatever was
+// printed before.
+func greeting(version string) string {
+	version = programWords.ReplaceAllString(clip(version, 60), "-")
+	return fmt.Sprintf("\n%s%s %s\n", pipeMark, pipeProtocol, withDefault(version, "unknown"))
 }
 
 // Opening is the first request on a pipe. It comes from the far side: whoever may write
@@ -26,36 +38,38 @@ type Opening struct {
 	Keep      bool   `json:"keep"`      // a turn goes on to its end when the pipe breaks
 }
 
-// PipeServe serves one client over a pipe and blocks until the pipe or ctx ends. It
-// returns nil when the client left.
-func PipeServe(ctx context.Context, s PipeServer) error { return ErrLost }
-
-// PipeClient is what PipeDial needs. Conn is required.
-type PipeClient struct {
-	// Conn is the pipe to a program that calls PipeServe. It is closed at the end, also
-	// when PipeDial returns an error.
-	Conn    io.ReadWriteCloser
-	Opening // what the server opens
-	// Version is the program's own, for messages.
-	Version string
-	// Noise gets what the far side printed before it was ready, once, if it did. It is not
-	// safe for a terminal. Nil: nobody wants it.
-	Noise func(skipped []byte)
-	// Said returns what came on another way meanwhile, such as ssh's standard error, to
-	// explain an early end. Nil: nothing.
-	Said func() string
+// pipeConn is a pipe as a connection. It has no deadlines: whoever reads too long is
+// ended by Close.
+type pipeConn struct {
+	in     io.Reader // what is left of rw
+	rw     io.ReadWriteCloser
+	once   sync.Once
+	closed chan struct{}
+	err    error
 }
 
-// Pipe is a connection that is ready for Dial.
-type Pipe struct {
-	// Version is that of the program on the far side.
-	Version string
+func newPipeConn(in io.Reader, rw io.ReadWriteCloser) *pipeConn {
+	return &pipeConn{in: in, rw: rw, closed: make(chan struct{})}
 }
 
-// PipeDial waits until the server at the far end of a pipe is ready, has it open
-// the workspace, and returns the connection for Dial. It blocks until then; ctx bounds
-// it.
-func PipeDial(ctx context.Context, p PipeClient) (*Pipe, error) { return nil, ErrLost }
+func (c *pipeConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
+func (c *pipeConn) Write(p []byte) (int, error) { return c.rw.Write(p) }
 
-// Close ends the connection.
-func (p *Pipe) Close() error { return nil }
+func (c *pipeConn) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.err = c.rw.Close()
+	})
+	return c.err
+}
+
+func (c *pipeConn) LocalAddr() net.Addr              { return pipeAddr{} }
+func (c *pipeConn) RemoteAddr() net.Addr             { return pipeAddr{} }
+func (c *pipeConn) SetDeadline(time.Time) error      { return nil }
+func (c *pipeConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *pipeConn) SetWriteDeadline(time.Time) error { return nil }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "pipe" }
