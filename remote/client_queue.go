@@ -17,8 +17,8 @@ type inputRequest struct {
 	Mode    event.Mode `json:"mode,omitempty"`
 }
 
-// receipt is a reply to one.
-type receipt struct {
+// inputReply is a reply to one.
+type inputReply struct {
 	State   string `json:"state"`
 	Turn    string `json:"turn_id"`
 	Pending string `json:"pending"`
@@ -61,17 +61,17 @@ func (c *Client) Pending(ctx context.Context) (string, error) {
 	return r.Pending, err
 }
 
-func (c *Client) input(ctx context.Context, what string, in inputRequest) (receipt, error) {
+func (c *Client) input(ctx context.Context, what string, in inputRequest) (inputReply, error) {
 	if !c.l.facts.InputQueue {
-		return receipt{}, ErrNoQueue
+		return inputReply{}, ErrNoQueue
 	}
 	in.Session = c.f.session
 	ctx, done := context.WithTimeout(ctx, answerPatience)
 	defer done()
-	var r receipt
+	var r inputReply
 	err := c.l.persist(ctx, func(ctx context.Context) error { return c.l.post(ctx, "/v1/input"+what, in, &r) })
 	if err != nil {
-		return receipt{}, fmt.Errorf("queue: %w", err)
+		return inputReply{}, fmt.Errorf("queue: %w", err)
 	}
 	return r, nil
 }

@@ -124,7 +124,7 @@ func (l *link) streamRefusal(ctx context.Context, resp *http.Response) error {
 }
 
 // message handles one message of a stream. Unknown ones are for newer clients.
-func (f *feed) message(m message) error {
+func (f *feed) message(m sseMessage) error {
 	var err error
 	switch m.name {
 	case msgEvent:
@@ -154,8 +154,8 @@ func (f *feed) message(m message) error {
 	return nil
 }
 
-// message is one of a server-sent event stream.
-type message struct {
+// sseMessage is one of a server-sent event stream.
+type sseMessage struct {
 	name string
 	data []byte
 }
@@ -170,18 +170,18 @@ var errTooLong = fmt.Errorf("the server sent a message of more than %d MiB", max
 
 // next reads the next message that has data. A message that the stream's end cut
 // short is none.
-func (s *sse) next() (message, error) {
-	var m message
+func (s *sse) next() (sseMessage, error) {
+	var m sseMessage
 	for {
 		line, err := s.line(maxMessage - len(m.data))
 		if err != nil {
-			return message{}, err
+			return sseMessage{}, err
 		}
 		if len(line) == 0 {
 			if m.data != nil {
-				return message{m.name, m.data[:len(m.data)-1]}, nil
+				return sseMessage{m.name, m.data[:len(m.data)-1]}, nil
 			}
-			m = message{}
+			m = sseMessage{}
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"zcoder/internal/event"
@@ -91,6 +92,8 @@ func (c *Client) streamTurn(ctx context.Context, r *run, req turnRequest, forms 
 		return Outcome{}, fmt.Errorf("stop the request: %w; whether the server works on it is not known", err)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("send the request: %w", err)
+	case r.turn == "":
+		return Outcome{}, nil
 	}
 	c.f.mu.Lock()
 	opened := c.f.opened
@@ -107,7 +110,7 @@ func (c *Client) post(r *run, req turnRequest) error {
 	if err := c.l.post(c.l.life, "/v1/turn", req, &reply); err != nil {
 		return err
 	}
-	if reply.Turn == "" || len(reply.Turn) > maxIDBytes {
+	if reply.Turn == "" && !beside(req) || len(reply.Turn) > maxIDBytes {
 		return notServer(errors.New("it took the request and gave the turn no name"))
 	}
 	c.mu.Lock()
@@ -116,11 +119,15 @@ func (c *Client) post(r *run, req turnRequest) error {
 	return nil
 }
 
+// beside reports whether a request may be one that the server has done when it takes it:
+// a slash command that runs beside a turn.
+func beside(req turnRequest) bool { return strings.HasPrefix(req.Prompt, "/") }
+
 // waiter waits for the end of what the client started, and shows its forms meanwhile.
 type waiter struct {
 	c      *Client
 	turn   string
-	from   int64 // the newest event before it
+	from   int64 // number of the newest event before it
 	opened int   // streams when the server took it
 	forms  Forms
 	shown  map[string]bool
@@ -307,16 +314,11 @@ func (c *Client) Answer(callID string, a event.Answer) error {
 		return c.answerPlain(ctx, q, decision, a)
 	}
 	request := approvalRequest{ID: q.approval, Decision: decision, Digest: q.digest, Reason: a.Reason}
-	err := c.sendAnswer(ctx, request)
-	if hasStatus(err, http.StatusConflict) {
-		return c.settledAs(ctx, callID, a.Choice)
-	}
-	return err
-}
-
-func (c *Client) sendAnswer(ctx context.Context, request approvalRequest) error {
 	err := c.l.persist(ctx, func(ctx context.Context) error { return c.l.post(ctx, "/v1/approval", request, nil) })
-	if err != nil {
+	switch {
+	case hasStatus(err, http.StatusConflict):
+		return c.settledAs(ctx, callID, a.Choice)
+	case err != nil:
 		return fmt.Errorf("answer the question: %w", err)
 	}
 	return nil

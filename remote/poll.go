@@ -305,16 +305,21 @@ func (w *pollPauses) between(life context.Context, p *poller) error {
 // settled: this side makes that event.
 func (c *Client) answerPlain(ctx context.Context, q ask, decision string, a event.Answer) error {
 	c.f.sending(q.callID, true)
-	err := c.sendAnswer(ctx, approvalRequest{ID: q.approval, Decision: decision})
+	tries := 0
+	err := c.l.persist(ctx, func(ctx context.Context) error {
+		tries++
+		return c.l.post(ctx, "/v1/approval", approvalRequest{ID: q.approval, Decision: decision}, nil)
+	})
 	switch {
-	case err == nil:
+	case err == nil, tries > 1 && hasStatus(err, http.StatusConflict): // it arrived before, and the reply was lost
+		err = nil
 		a.CallID = q.callID
 	case hasStatus(err, http.StatusConflict):
 		err = ErrSettled
 		a = event.Answer{CallID: q.callID, Choice: "no", Reason: notHere}
 	default: // it may be answered again
 		c.f.sending(q.callID, false)
-		return err
+		return fmt.Errorf("answer the question: %w", err)
 	}
 	c.f.emit(event.Event{Kind: event.Answered, Turn: c.turn(), Answer: &a})
 	return err
