@@ -121,7 +121,8 @@ var inherited = [...]string{"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", 
 func (s Server) environment(lookup func(string) (string, bool)) []string {
 	var env []string
 	for _, name := range inherited {
-		if value, ok := lookup(name); ok && s.Env[name] == "" {
+		_, declared := s.Env[name]
+		if value, ok := lookup(name); ok && !declared {
 			env = append(env, name+"="+value)
 		}
 	}

@@ -1,16 +1,12 @@
 package mcp
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Program is what a server's command resolves to.
@@ -19,9 +15,11 @@ type Program struct {
 	Path string `json:"path"`
 	// Real is where its links lead.
 	Real string `json:"real"`
-	// Files are the digests of the program, and of scripts in its arguments, that lie
-	// in the workspace, by path: the project, and the model, can change them.
+	// Files are the digests of the files that the entry of a project's server leads to
+	// and that the project, or the model, can change, by name.
 	Files map[string]string `json:"files,omitempty"`
+	// Loose says, for a person, what the server can run that is not among Files.
+	Loose []string `json:"-"`
 }
 
 // differs says how two resolutions differ, or "".
@@ -33,20 +31,30 @@ func (p Program) differs(now Program) string {
 		return fmt.Sprintf("%s led to %s and now leads to %s", p.Path, p.Real, now.Real)
 	}
 	for _, name := range sortedKeys(now.Files) {
-		if p.Files[name] != now.Files[name] {
+		switch p.Files[name] {
+		case now.Files[name]:
+		case "":
+			return fmt.Sprintf("it would now run or read %s, which is new", name)
+		default:
 			return fmt.Sprintf("%s changed since", name)
 		}
 	}
-	if len(p.Files) != len(now.Files) {
-		return "a file that it ran is gone"
+	for _, name := range sortedKeys(p.Files) {
+		if now.Files[name] == "" {
+			return fmt.Sprintf("%s, which it ran or read, is gone", name)
+		}
 	}
 	return ""
 }
 
-// resolveProgram finds the program of an expanded stdio server. root is the
-// workspace; the PATH is that of the server's environment.
+// resolveProgram finds the program of an expanded stdio server, and of a project's
+// server the files that it leads to. root is the workspace; env is the server's whole
+// environment. One of the person's own servers is refused when a look-up, as opposed to
+// a path that they wrote, would lead it into the workspace.
 func resolveProgram(s Server, root string, env []string) (Program, error) {
-	path, err := findProgram(s.Command, s.dir(root), pathOf(env))
+	g := &gatherer{root: root, dir: s.dir(root), path: pathOf(env)}
+	own := s.Scope != Project
+	path, err := findProgram(s.Command, g.dir, g.path, func(file string) bool { return own && g.holds(file) })
 	if err != nil {
 		return Program{}, err
 	}
@@ -54,20 +62,11 @@ func resolveProgram(s Server, root string, env []string) (Program, error) {
 	if p.Real, err = filepath.EvalSymlinks(path); err != nil {
 		return Program{}, err
 	}
-	for _, arg := range append([]string{p.Real}, s.Args...) {
-		name, sum, err := workspaceFile(arg, s.dir(root), root)
-		if err != nil {
-			return Program{}, err
-		}
-		if name == "" {
-			continue
-		}
-		if p.Files == nil {
-			p.Files = map[string]string{}
-		}
-		p.Files[name] = sum
+	if own {
+		return p, g.refuseLookups(s)
 	}
-	return p, nil
+	p.Files, p.Loose, err = g.gather(s, p)
+	return p, err
 }
 
 // dir is the directory that the server runs in.
@@ -87,19 +86,29 @@ func pathOf(env []string) string {
 	return ""
 }
 
-// findProgram looks a command up as a shell does; what a relative entry of the PATH
-// holds is passed over.
-func findProgram(command, dir, path string) (string, error) {
+// findProgram looks a command up as a shell does. What a relative entry of the PATH
+// holds is passed over, and so is what foreign reports true for.
+func findProgram(command, dir, path string, foreign func(file string) bool) (string, error) {
 	if strings.Contains(command, "/") {
 		if !filepath.IsAbs(command) {
 			command = filepath.Join(dir, command)
 		}
 		return command, executable(command)
 	}
+	refused := ""
 	for _, d := range filepath.SplitList(path) {
-		if file := filepath.Join(d, command); filepath.IsAbs(d) && executable(file) == nil {
+		file := filepath.Join(d, command)
+		if !filepath.IsAbs(d) || executable(file) != nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(file)
+		if err == nil && !foreign(file) && !foreign(real) {
 			return file, nil
 		}
+		refused = file
+	}
+	if refused != "" {
+		return "", fmt.Errorf("run %q: %s lies in the workspace, where a model can change it; write its whole path, or register the server with --scope project", command, refused)
 	}
 	return "", fmt.Errorf("run %q: no such program in PATH %q", command, path)
 }
@@ -117,49 +126,21 @@ func executable(file string) error {
 	return nil
 }
 
-// maxDigest bounds what is read of a file in the workspace, in bytes.
-const maxDigest = 64 << 20
-
-// isScript reports whether a file is one that an interpreter runs, as opposed to data
-// that a server may change all the time.
-func isScript(name string, mode os.FileMode) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".pl", ".php", ".lua", ".jar", ".wasm":
-		return true
-	}
-	return mode&0o111 != 0
+// codeVariables are names of environment variables that make programs load code or
+// start other programs; one that ends in an underscore stands for all that begin so.
+var codeVariables = []string{
+	"BASH_ENV", "BASH_FUNC_", "BUN_", "BUNDLE_", "CARGO_", "CLASSPATH", "CONFIG_", "DENO_", "DYLD_", "EDITOR", "ENV", "GCONV_PATH", "GEM_", "GIT_",
+	"GOFLAGS", "HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LD_", "LUA_CPATH", "LUA_INIT", "LUA_PATH", "NODE_OPTIONS", "NODE_PATH",
+	"NODE_REPL_EXTERNAL_MODULE", "NPM_CONFIG_", "OPENSSL_CONF", "OPENSSL_MODULES", "PAGER", "PATH", "PERL5DB", "PERL5LIB", "PERL5OPT", "PERLLIB",
+	"PHPRC", "PHP_INI_SCAN_DIR", "PIP_", "PROMPT_COMMAND", "PS4", "PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT", "PYTHONPATH", "PYTHONSTARTUP",
+	"PYTHONUSERBASE", "PYTHONWARNINGS", "RUBYLIB", "RUBYOPT", "RUSTC_", "SHELL", "SHELLOPTS", "SSH_ASKPASS", "TSX_", "UV_", "VISUAL", "XDG_",
+	"ZDOTDIR", "_JAVA_OPTIONS",
 }
 
-// workspaceFile returns the digest of the script that a word names if it lies in the
-// workspace, and "" for every other word.
-func workspaceFile(word, dir, root string) (name, sum string, err error) {
-	if word == "" || len(word) > 4096 || strings.ContainsRune(word, 0) {
-		return "", "", nil
-	}
-	file := word
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
-	}
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return "", "", nil // a word that names no file
-	}
-	rel, err := filepath.Rel(root, real)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", "", nil
-	}
-	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return "", "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || !isScript(rel, info.Mode()) {
-		return "", "", err
-	}
-	h := sha256.New()
-	if n, err := io.Copy(h, io.LimitReader(f, maxDigest+1)); err != nil || n > maxDigest {
-		return "", "", errors.Join(err, fmt.Errorf("read %q: it is too large to be pinned", real))
-	}
-	return rel, hex.EncodeToString(h.Sum(nil)), nil
+// loadsCode reports whether a variable of this name can make a program run other code.
+func loadsCode(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc(codeVariables, func(v string) bool {
+		return name == v || strings.HasSuffix(v, "_") && strings.HasPrefix(name, v)
+	})
 }

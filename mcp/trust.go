@@ -87,13 +87,19 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 			row("", "which is "+p.Real)
 		}
 		for _, f := range sortedKeys(p.Files) {
-			row("pins", f+" (a file of the workspace)")
+			row("pins", f+" (its content, here)")
+		}
+		for _, what := range p.Loose {
+			row("! note", what)
 		}
 	}
 	row("cwd", e.Cwd)
 	row("url", e.URL)
 	for _, k := range sortedKeys(e.Env) {
 		row("env", k+"="+discreet(k, e.Env[k]))
+		if loadsCode(k) {
+			row("! note", k+" MAKES PROGRAMS LOAD OTHER CODE OR SETTINGS; read its value above")
+		}
 	}
 	for _, k := range sortedKeys(e.Headers) {
 		row("header", k+": "+discreet(k, e.Headers[k]))

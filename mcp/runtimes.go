@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// runtime is a kind of program that loads code which its command line does not name.
+type runtime struct {
+	programs []string
+	reads    []string // files that it reads in its directory and those above it
+	entries  []string // files that a directory stands for
+	endings  []string // that it adds to a name
+	loads    string   // what is not pinned
+}
+
+// runtimes is the table of programs that load more than they are told.
+var runtimes = []*runtime{
+	{
+		programs: []string{"node", "nodejs", "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "tsx", "ts-node", "corepack", "nodemon"},
+		reads: []string{
+			"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml", ".pnp.cjs", ".pnp.loader.mjs", "bunfig.toml",
+			"deno.json", "deno.jsonc", "deno.lock", "tsconfig.json",
+		},
+		entries: []string{"package.json", "index.js", "index.mjs", "index.cjs", "index.ts", "index.json", "server.js"},
+		endings: []string{".js", ".mjs", ".cjs", ".ts", ".json", ".node"},
+		loads:   "runs code from node_modules, and from files that its scripts import, that this trust does not pin",
+	},
+	{
+		programs: []string{"python", "pythonw", "pypy", "uv", "uvx", "pipx", "poetry", "pdm", "hatch", "pipenv"},
+		reads:    []string{"pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "Pipfile.lock", ".python-version"},
+		entries:  []string{"__main__.py", "__init__.py", "sitecustomize.py", "usercustomize.py"},
+		loads:    "runs code from Python packages, and from modules that its scripts import, that this trust does not pin",
+	},
+	{
+		programs: []string{"ruby", "bundle", "bundler", "rake", "gem"},
+		reads:    []string{"Gemfile", "Gemfile.lock", "Rakefile", ".bundle/config"},
+		loads:    "runs code that its scripts require and that this trust does not pin",
+	},
+	{
+		programs: []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "xargs", "find"},
+		loads:    "starts, through a shell, programs and scripts that this trust does not pin",
+	},
+	{
+		programs: []string{"make", "gmake", "just", "task"},
+		reads:    []string{"Makefile", "makefile", "GNUmakefile", "justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml"},
+		loads:    "starts programs that this trust does not pin",
+	},
+	{
+		programs: []string{"go", "cargo", "mvn", "gradle", "gradlew", "mvnw", "dotnet", "swift", "zig"},
+		reads: []string{
+			"go.mod", "go.work", "Cargo.toml", ".cargo/config.toml", ".cargo/config", "build.rs", "pom.xml", "build.gradle", "build.gradle.kts",
+			"settings.gradle", "settings.gradle.kts", "global.json", "Package.swift", "build.zig",
+		},
+		entries: []string{"main.go"},
+		loads:   "builds and runs code of the workspace that this trust does not pin",
+	},
+	{
+		programs: []string{"docker", "podman", "docker-compose", "nerdctl"},
+		reads:    []string{"compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "Dockerfile", ".env"},
+		loads:    "runs an image, and what is mounted into it, that this trust does not pin",
+	},
+	{
+		programs: []string{"perl", "php", "lua", "luajit", "java", "Rscript", "julia", "elixir", "mix"},
+		reads:    []string{"composer.json", "mix.exs"},
+		loads:    "runs code that its scripts load and that this trust does not pin",
+	},
+	{
+		programs: []string{"direnv", "mise", "asdf", "nix", "nix-shell", "devbox"},
+		reads: []string{
+			".envrc", ".tool-versions", "mise.toml", ".mise.toml", "shell.nix", "default.nix", "flake.nix", "flake.lock", "devbox.json",
+		},
+		loads: "runs what the files of this workspace set up, which this trust does not pin",
+	},
+}
+
+var (
+	// packageRunners find programs in node_modules.
+	packageRunners = []string{"npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"}
+	// downloaders fetch code and run it.
+	downloaders = append([]string{"deno", "uv", "uvx", "pipx", "go", "docker", "podman", "nix", "nix-shell"}, packageRunners...)
+)
+
+// program is the name that a word has as a program: python3.12 is python.
+func program(word string) string {
+	return strings.TrimRight(filepath.Base(word), "0123456789.-")
+}
+
+// kindOf returns the kind of program that a word names, or nil.
+func kindOf(word string) *runtime {
+	name := program(word)
+	for _, r := range runtimes {
+		if slices.Contains(r.programs, name) {
+			return r
+		}
+	}
+	return nil
+}
