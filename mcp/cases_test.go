@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,8 +127,24 @@ func TestM03NothingStartsBeforeTrust(t *testing.T) {
 	if err := h.Approve(rv); err != nil {
 		t.Fatal(err)
 	}
+	tr, err := h.ReviewTools(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := offered(t, h); len(got) != 0 || len(h.Prompts()) != 0 {
+		t.Errorf("before its tools were confirmed the server offers %s", names(got))
+	}
+	if p, err := h.at.store().load(); err != nil || len(p.Servers) != 0 {
+		t.Errorf("before its tools were confirmed they are pinned: %v %v", p.Servers, err)
+	}
+	if err := h.Confirm(tr, false); err != nil {
+		t.Fatal(err)
+	}
 	if got := offered(t, h); len(got) != 4 || got["mcp__one__echo"] == nil {
-		t.Errorf("tools after one was approved: %s", names(got))
+		t.Errorf("tools after they were confirmed: %s", names(got))
+	}
+	if got := h.Prompts(); len(got) != 1 || got[0].Name != "review" {
+		t.Errorf("prompts after the tools were confirmed: %v", got)
 	}
 	if runs(one) != 1 || runs(two) != 0 {
 		t.Errorf("one ran %d times, two %d times; consent is for each server", runs(one), runs(two))
@@ -326,6 +343,9 @@ func TestM08HiddenTextIsShownAndNotPassedOn(t *testing.T) {
 		if !strings.Contains(rv.Text, want) {
 			t.Errorf("the review does not show %s:\n%s", want, rv.Text)
 		}
+	}
+	if err := h.Confirm(rv, false); err != nil {
+		t.Fatal(err)
 	}
 	spec := offered(t, h)["mcp__s__get_x"].Spec()
 	if !strings.HasPrefix(spec.Description, "s says: Adds. IMPORTANT: first") {
@@ -532,6 +552,36 @@ func TestM13BigResults(t *testing.T) {
 		t.Errorf("result of an endless line: %.200s", res.Text)
 	}
 	waitFor(t, func() bool { return call(t.Context(), t, tool, `{"text":"on"}`, nil).Text == "echo: on" }, "the server is lost after an endless line")
+}
+
+// TestM13ManySmallParts has results of millions of small parts. What is read of them is
+// bounded while it is read.
+func TestM13ManySmallParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it moves tens of megabytes, which takes long under the race detector")
+	}
+	b := newBench(t)
+	b.write(User, "s", b.entry(""))
+	h := b.run()
+	tool := offered(t, h)["mcp__s__echo"]
+	for _, c := range []struct{ do, args, want string }{
+		{"parts", `"n":300000`, "[299501 more parts were left out]"},
+		{"structured", `"n":4000000`, "[1,1,1"},
+		{"bad-error", `"n":4000000`, "no"},
+		{"notice", `"n":4000000`, "noticed"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		res := call(t.Context(), t, tool, `{"text":"","do":"`+c.do+`",`+c.args+`}`, nil)
+		runtime.ReadMemStats(&after)
+		if !strings.Contains(res.Text, c.want) {
+			t.Errorf("%s: %.300s", c.do, res.Text)
+		}
+		const most = 150 << 20 // bytes: copies of a message of 8 MiB, no more
+		if got := after.TotalAlloc - before.TotalAlloc; got > most {
+			t.Errorf("%s: %d MB of memory were used", c.do, got>>20)
+		}
+	}
 }
 
 func TestM13ManyToolsAndAllParts(t *testing.T) {

@@ -27,16 +27,17 @@ const (
 // gatherer finds the files that an entry leads to. The rule errs on the side of
 // pinning more: every word of the command line, of the environment and of the scripts
 // that a package names is pinned if it is a file; for programs that find code by
-// themselves, the table of runtimes says where.
+// themselves, the table of launchers says where.
 type gatherer struct {
 	root, dir string // the workspace, and where the server runs
 	path      string // the server's PATH
 
 	words []string // of the entry, each once
+	data  []string // words that name what the server may change
 	left  int      // words that may still be looked at
 	bases []string // directories that words may count from, dir first
 	named []string // directories that words name
-	kinds []*runtime
+	kinds []*launcher
 	files map[string]string // by name
 	loose []string
 	size  int64
@@ -59,6 +60,7 @@ func (g *gatherer) gather(s Server, p Program) (map[string]string, []string, err
 	for _, word := range g.words {
 		g.learn(word)
 	}
+	g.setApart(s)
 	g.pinWords()
 	g.pinRead(p)
 	g.lookUp(s.Args, func(file string) {
@@ -126,7 +128,7 @@ func (g *gatherer) learn(word string) {
 	}
 }
 
-func (g *gatherer) meet(k *runtime) {
+func (g *gatherer) meet(k *launcher) {
 	if !slices.Contains(g.kinds, k) {
 		g.kinds = append(g.kinds, k)
 		g.say(k.loads)
@@ -136,6 +138,46 @@ func (g *gatherer) meet(k *runtime) {
 func (g *gatherer) say(text string) {
 	if !slices.Contains(g.loose, text) {
 		g.loose = append(g.loose, text)
+	}
+}
+
+// setApart finds the words that name data which a server may change, such as a data
+// base or a log. It goes by their endings, and takes nothing for data that a launcher
+// or an option runs.
+func (g *gatherer) setApart(s Server) {
+	var code []string
+	first, option := kindOf(s.Command) != nil, ""
+	for _, arg := range s.Args {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case kindOf(arg) != nil:
+			first, option = true, ""
+		case strings.HasPrefix(arg, "-") && !joined:
+			option = arg
+		case strings.HasPrefix(arg, "-"):
+			g.sort(value, slices.Contains(codeOptions, name), &code)
+			option = ""
+		default:
+			g.sort(arg, first || slices.Contains(codeOptions, option), &code)
+			first, option = false, ""
+		}
+	}
+	for _, name := range sortedKeys(s.Env) {
+		g.sort(s.Env[name], loadsCode(name), &code)
+	}
+	g.data = slices.DeleteFunc(g.data, func(word string) bool { return slices.Contains(code, word) })
+	for _, word := range g.data {
+		g.say("takes " + word + " for data, which this trust does not pin")
+	}
+}
+
+// sort puts a word with the data or with the code.
+func (g *gatherer) sort(word string, runs bool, code *[]string) {
+	switch {
+	case runs:
+		*code = append(*code, word)
+	case slices.Contains(dataEndings, strings.ToLower(filepath.Ext(word))) && !slices.Contains(g.data, word):
+		g.data = append(g.data, word)
 	}
 }
 
@@ -160,6 +202,9 @@ func (g *gatherer) pinWords() {
 		}
 	}
 	for _, word := range g.words {
+		if slices.Contains(g.data, word) {
+			continue
+		}
 		for _, base := range g.bases {
 			g.pinWord(base, word)
 		}
@@ -171,7 +216,7 @@ func (g *gatherer) pinWords() {
 	}
 }
 
-// pinWord pins what a word names in a directory, with the endings that a runtime adds.
+// pinWord pins what a word names in a directory, with the endings that a program adds.
 func (g *gatherer) pinWord(base, word string) {
 	relative := !filepath.IsAbs(word)
 	if relative {

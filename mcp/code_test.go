@@ -90,6 +90,10 @@ var pinCases = map[string]pinCase{
 	"the interpreter of an argument":  {`"command":"env","args":["./server"]`, "interp", map[string]string{"server": "#!./interp -x\n"}},
 	"a program in your PATH":          {`"command":"sh","args":["-c","exec tool"]`, "inpath/tool", nil},
 	"a program in your relative PATH": {`"command":"sh","args":["-c","exec tool"]`, "relpath/tool", nil},
+	"a script with an ending of data": {`"command":"python3","args":["-u","x.db"]`, "x.db", nil},
+	"code from an option":             {`"command":"node","args":["/x.js","--require","x.log"]`, "x.log", nil},
+	"code from a variable":            {`"command":"python3","args":["/x.py"],"env":{"PYTHONSTARTUP":"x.log"}`, "x.log", nil},
+	"data that also runs":             {`"command":"python3","args":["x.db","--db","x.db"]`, "x.db", nil},
 	"a program of the workspace":      {`"command":"./server"`, "server", nil},
 }
 
@@ -216,6 +220,33 @@ func TestTrustSaysWhatIsNotPinned(t *testing.T) {
 		}
 		if want == nil && strings.Contains(rv.Text, "! note") {
 			t.Errorf("%s: a note without a reason:\n%s", entry, rv.Text)
+		}
+	}
+}
+
+func TestDataOfAServerMayChange(t *testing.T) {
+	bin := programs(t, "uvx", "node")
+	for _, entry := range []string{
+		`"command":"uvx","args":["mcp-server-sqlite","--db-path","data/x.db"]`,
+		`"command":"uvx","args":["mcp-server-sqlite","--db-path=data/x.db"]`,
+		`"command":"node","args":["/x.js","data/x.db"]`,
+		`"command":"true","args":["data/x.db"]`,
+		`"command":"true","env":{"MEMORY_FILE_PATH":"data/x.db"}`,
+	} {
+		b := newBench(t)
+		b.env["PATH"] = bin + ":" + b.env["PATH"]
+		b.file(Project, `{"mcpServers":{"s":{`+entry+`}}}`)
+		rv, err := b.open().Review("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(rv.Text, "! note   takes data/x.db for data, which this trust does not pin") {
+			t.Errorf("%s: the trust text says:\n%s", entry, rv.Text)
+		}
+		b.trust(b.open())
+		put(t, filepath.Join(b.root, "data/x.db"), "x", 0o644)
+		if s, why := standing(t, b, "s"); s != Ready {
+			t.Errorf("%s: after its data changed it is %s: %s", entry, s, why)
 		}
 	}
 }

@@ -36,7 +36,7 @@ type conn struct {
 	caps    spec.ServerCapabilities
 	info    string        // name and version, as the server gives them
 	stop    func()        // ends the stream of notifications; may be nil
-	stale   atomic.Bool   // its tools may have changed
+	stale   atomic.Bool   // its tools or prompts may have changed
 	heard   chan struct{} // has a value once the server tells of changes
 
 	once sync.Once
@@ -108,7 +108,7 @@ const ackWait = time.Second
 // until it does, so that no change falls between this and the first list.
 func (c *conn) listen(life, ctx context.Context) error {
 	var err error
-	c.stop, err = c.client.ListenAsync(life, spec.SubscriptionFilter{ToolsListChanged: true}, func(err error) {
+	c.stop, err = c.client.ListenAsync(life, spec.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: c.caps.Prompts != nil && c.caps.Prompts.ListChanged}, func(err error) {
 		c.log.add("client: the server no longer tells of changes: " + err.Error())
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *conn) close() {
 func (c *conn) notified(n spec.JSONRPCNotification) {
 	fields := n.Params.AdditionalFields
 	switch n.Method {
-	case spec.MethodNotificationToolsListChanged:
+	case spec.MethodNotificationToolsListChanged, spec.MethodNotificationPromptsListChanged:
 		c.stale.Store(true)
 	case spec.MethodNotificationSubscriptionsAcknowledged:
 		select {
@@ -185,7 +185,10 @@ func (c *conn) tools(ctx context.Context) ([]Definition, error) {
 	request := spec.ListToolsRequest{}
 	for range maxPages {
 		var raw json.RawMessage
-		parsed, err := c.client.ListToolsByPage(capture(ctx, &raw), request)
+		parsed, err := c.client.ListToolsByPage(captureChecked(ctx, &raw, checkPage), request)
+		if errors.Is(err, errTooMany) {
+			return nil, errTooMany
+		}
 		if raw == nil {
 			return nil, c.failure(ctx, err)
 		}
@@ -195,7 +198,7 @@ func (c *conn) tools(ctx context.Context) ([]Definition, error) {
 		}
 		list, bad = append(list, page.tools...), append(bad, errs...)
 		if size += len(raw); len(list) > maxTools || size > maxList {
-			return nil, fmt.Errorf("the server has more than %d tools, or %d MiB of them", maxTools, maxList>>20)
+			return nil, errTooMany
 		}
 		if page.next == "" {
 			for _, err := range bad {
@@ -208,6 +211,25 @@ func (c *conn) tools(ctx context.Context) ([]Definition, error) {
 	return nil, fmt.Errorf("the server's list of tools has more than %d pages", maxPages)
 }
 
+var errTooMany = fmt.Errorf("the server has more than %d tools, or %d MiB of them", maxTools, maxList>>20)
+
+// checkPage refuses a page of tools that is too large to be read.
+func checkPage(raw json.RawMessage) error {
+	if len(raw) > maxList {
+		return errTooMany
+	}
+	var page struct {
+		Tools json.RawMessage `json:"tools"`
+	}
+	if json.Unmarshal(raw, &page) != nil {
+		return nil // readPage says what is wrong
+	}
+	if more, _ := eachElement(page.Tools, maxTools, func(json.RawMessage) {}); more > 0 {
+		return errTooMany
+	}
+	return nil
+}
+
 type toolPage struct {
 	tools []Definition
 	next  string
@@ -217,24 +239,31 @@ type toolPage struct {
 // left out; one that cannot be read is an error beside the others.
 func readPage(raw json.RawMessage, parsed *spec.ListToolsResult) (toolPage, []error, error) {
 	var result struct {
-		Tools []json.RawMessage `json:"tools"`
-		Next  string            `json:"nextCursor"`
+		Tools json.RawMessage `json:"tools"`
+		Next  string          `json:"nextCursor"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
 		return toolPage{}, nil, fmt.Errorf("read the list of tools: %w", jsonError(err))
 	}
 	page := toolPage{next: result.Next}
 	var bad []error
-	for _, r := range result.Tools {
+	known := map[string]bool{}
+	if parsed != nil {
+		for _, t := range parsed.Tools {
+			known[t.Name] = true
+		}
+	}
+	_, err := eachElement(result.Tools, maxTools, func(r json.RawMessage) {
 		d, err := parseDefinition(r)
-		if err != nil {
+		switch {
+		case err != nil:
 			bad = append(bad, err)
-			continue
+		case parsed == nil || known[d.Name]:
+			page.tools = append(page.tools, d)
 		}
-		if parsed != nil && !slices.ContainsFunc(parsed.Tools, func(t spec.Tool) bool { return t.Name == d.Name }) {
-			continue
-		}
-		page.tools = append(page.tools, d)
+	})
+	if err != nil {
+		return toolPage{}, nil, fmt.Errorf("read the list of tools: %w", err)
 	}
 	return page, bad, nil
 }

@@ -11,7 +11,9 @@ import (
 )
 
 const (
+	maxParts     = 500     // of one result
 	maxImages    = 4       // of one result
+	maxSorted    = 1 << 18 // bytes of a structured result that is put in order
 	maxImageSize = 8 << 20 // bytes
 )
 
@@ -38,6 +40,22 @@ func (g *gathered) text() string { return strings.Join(g.texts, "\n") }
 
 func (g *gathered) say(format string, args ...any) {
 	g.texts = append(g.texts, fmt.Sprintf(format, args...))
+}
+
+// addAll adds the parts of a list, at most maxParts of them.
+func (g *gathered) addAll(list json.RawMessage, add func(part)) error {
+	more, err := eachElement(list, maxParts, func(one json.RawMessage) {
+		var p part
+		if err := json.Unmarshal(one, &p); err != nil {
+			g.say("[a part that cannot be read, %d bytes, left out]", len(one))
+			return
+		}
+		add(p)
+	})
+	if more > 0 {
+		g.say("[%d more parts were left out]", more)
+	}
+	return err
 }
 
 func (g *gathered) add(p part) {
@@ -96,43 +114,47 @@ func sizeOf(data string) string {
 // model: all parts, bounded.
 func (h *Hub) result(raw json.RawMessage) tools.Result {
 	var r struct {
-		Content    []json.RawMessage `json:"content"`
-		Structured json.RawMessage   `json:"structuredContent"`
-		IsError    bool              `json:"isError"`
-		Type       string            `json:"resultType"`
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+		Type       string          `json:"resultType"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
+	g := &gathered{vision: h.o.Vision != nil && h.o.Vision()}
+	err := json.Unmarshal(raw, &r)
+	if err == nil {
+		err = g.addAll(r.Content, g.add)
+	}
+	if err != nil {
 		return tools.Fail("error: the server's result cannot be read (%v)", jsonError(err))
 	}
 	if r.Type == "input_required" {
 		return tools.Fail("error: the server asks for more input, which zcoder does not give; call it with all that it needs")
 	}
-	g := &gathered{vision: h.o.Vision != nil && h.o.Vision()}
-	for _, one := range r.Content {
-		var p part
-		if err := json.Unmarshal(one, &p); err != nil {
-			g.say("[a part that cannot be read, %d bytes, left out]", len(one))
-			continue
-		}
-		g.add(p)
-	}
 	if len(g.texts) == 0 && len(r.Structured) > 0 && string(r.Structured) != "null" {
-		g.texts = append(g.texts, string(sorted(r.Structured)))
+		g.texts = append(g.texts, structured(r.Structured))
 	}
 	if len(g.texts) == 0 {
 		g.say("(no output)")
 	}
-	res := tools.Result{Status: tools.OK, Text: h.bound(g.text()), Images: g.images}
-	res.Line = outcome(g)
+	text := g.text()
+	res := tools.Result{Status: tools.OK, Text: h.bound(text), Images: g.images}
+	res.Line = g.outcome(text)
 	if r.IsError {
-		res.Status, res.Line = tools.Failed, plain(firstLine(g.text()), 80)
+		res.Status, res.Line = tools.Failed, plain(firstLine(text), 80)
 		res.Text = "error: " + res.Text
 	}
 	return res
 }
 
-func outcome(g *gathered) string {
-	text := g.text()
+// structured is a structured result as text.
+func structured(raw json.RawMessage) string {
+	if len(raw) <= maxSorted {
+		raw = sorted(raw)
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD")
+}
+
+func (g *gathered) outcome(text string) string {
 	lines := strings.Count(text, "\n") + 1
 	line := fmt.Sprintf("%d lines", lines)
 	if lines == 1 {

@@ -36,6 +36,9 @@ type Options struct {
 	// Proxy is the proxy for servers over HTTP; nil is none.
 	Proxy func(*http.Request) (*url.URL, error)
 	Now   func() time.Time
+	// OnDemand has Start, and what reads the files again, start no server by itself:
+	// one starts when it is asked for something.
+	OnDemand bool
 	// Transport replaces how servers are reached, for tests.
 	Transport func(Entry) (transport.Interface, error)
 }
@@ -99,8 +102,18 @@ func (h *Hub) Start(ctx context.Context) {
 	h.running.Store(true)
 	h.runs.Add(1)
 	go h.serve(ctx)
+	h.startNew()
+}
+
+// startNew starts the servers that never ran. h.mu is held.
+func (h *Hub) startNew() {
+	if !h.running.Load() || h.o.OnDemand {
+		return
+	}
 	for _, l := range h.sortedLinks() {
-		l.start()
+		if !l.everStarted() {
+			l.start()
+		}
 	}
 }
 
@@ -190,7 +203,7 @@ func (h *Hub) reload() (gone []*link) {
 	for key, l := range keep {
 		l.mu.Lock()
 		if l.known {
-			l.drift = driftOf(h.reg.pins.server(key), l.live)
+			l.drift = driftOf(h.reg.pins.server(key), l.seen.tools)
 		}
 		l.mu.Unlock()
 	}
@@ -227,23 +240,26 @@ func (h *Hub) fresh(l *link) (Entry, *serverPin, error) {
 	return *e, reg.pins.server(l.key), nil
 }
 
-// firstUse returns the pin of a server, and makes it of what the server has now when
-// there is none.
-func (h *Hub) firstUse(key string, live []Definition, noProbe bool) (*serverPin, error) {
+// pinOf returns the pin of a server, nil when a person has to confirm its tools first.
+// Of one of the person's own servers the first use makes it. What else is remembered
+// of a server, which grants nothing, is brought up to date.
+func (h *Hub) pinOf(key string, seen listing, first bool) (*serverPin, error) {
 	p, err := h.at.store().load()
 	if err != nil {
 		return nil, err
 	}
 	pin := p.server(key)
-	if pin != nil && (pin.NoProbe || !noProbe) {
+	if pin == nil && !first || pin != nil && pin.remembers(seen) {
 		return pin, nil
 	}
 	err = h.at.store().change(func(p *pins) {
-		if pin = p.server(key); pin == nil {
-			pin = &serverPin{Tools: pinsOf(live, nil)}
+		if pin = p.server(key); pin == nil && first {
+			pin = &serverPin{Tools: pinsOf(seen.tools, nil)}
 		}
-		pin.NoProbe = pin.NoProbe || noProbe
-		p.setServer(key, pin)
+		if pin != nil {
+			pin.remember(seen)
+			p.setServer(key, pin)
+		}
 	})
 	return pin, err
 }

@@ -87,6 +87,31 @@ func jsonError(err error) error {
 	return err
 }
 
+// eachElement gives take the elements of a JSON list, one after the other and at most
+// max of them, and returns how many more there are. What take gets is valid until it
+// returns.
+func eachElement(list json.RawMessage, max int, take func(json.RawMessage)) (more int, err error) {
+	if len(list) == 0 || string(list) == "null" {
+		return 0, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(list))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
+		return 0, errors.New("it is not a list")
+	}
+	var one json.RawMessage
+	for n := 0; dec.More(); n++ {
+		if err := dec.Decode(&one); err != nil {
+			return more, jsonError(err)
+		}
+		if n >= max {
+			more++
+			continue
+		}
+		take(one)
+	}
+	return more, nil
+}
+
 func memberOf(list []member, name string) (member, bool) {
 	for _, m := range list {
 		if m.name == name {

@@ -44,9 +44,21 @@ type link struct {
 	ended  chan struct{} // closed when the run is over
 	err    error         // why it is down
 	starts []time.Time
-	live   []Definition // as it listed its tools last
-	known  bool         // live is valid
+	seen   listing
+	known  bool // seen is valid
 	drift  drift
+	// review says that a person is about to be asked for the tools, so that the first
+	// use pins nothing.
+	review bool
+}
+
+// listing is what a server said that it has.
+type listing struct {
+	tools   []Definition
+	prompts []promptPin
+	asked   bool // prompts is valid
+	// noProbe says that the server did not bear the question which protocol it speaks.
+	noProbe bool
 }
 
 // drift is how the tools that a server has differ from those that were pinned.
@@ -54,12 +66,9 @@ type drift struct{ changed, added, removed []string }
 
 func (d drift) empty() bool { return len(d.changed)+len(d.added)+len(d.removed) == 0 }
 
-// driftOf compares. Without a pin nothing differs.
+// driftOf compares. Without a pin all tools are new.
 func driftOf(pin *serverPin, live []Definition) drift {
 	var d drift
-	if pin == nil {
-		return d
-	}
 	for _, now := range live {
 		old, ok := pin.tool(now.Name)
 		switch {
@@ -68,6 +77,9 @@ func driftOf(pin *serverPin, live []Definition) drift {
 		case !sameDefinition(old.Definition, now):
 			d.changed = append(d.changed, now.Name)
 		}
+	}
+	if pin == nil {
+		return d
 	}
 	for _, old := range pin.Tools {
 		if !slices.ContainsFunc(live, func(l Definition) bool { return l.Name == old.Name }) {
@@ -218,7 +230,6 @@ func (l *link) run(life context.Context) {
 		return
 	}
 	l.settle(Up, c, nil)
-	l.notePrompts(life, c)
 	why := errors.New("it was stopped")
 	select {
 	case <-c.over:
@@ -265,26 +276,41 @@ func (l *link) connect(life context.Context) (*conn, error) {
 	return nil, err
 }
 
-// list lists the tools and compares them with what was pinned; the first list of all
-// is pinned as it is.
+// mayPin says whether the first use of one of the person's own servers pins its tools.
+func (l *link) mayPin(yes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.review = !yes
+}
+
+// list lists the tools and prompts, and compares the tools with what was pinned. The
+// first list of one of the person's own servers is pinned as it is; the tools of a
+// project's server are pinned when a person confirms them.
 func (l *link) list(ctx context.Context, c *conn, noProbe bool) error {
+	prompts := make(chan []promptPin, 1)
+	go func() { prompts <- l.prompts(ctx, c) }()
 	live, err := c.tools(ctx)
 	if err != nil {
-		return fmt.Errorf("list the tools: %w", err)
+		err = fmt.Errorf("list the tools: %w", err)
 	}
-	pin, err := l.hub.firstUse(l.key, live, noProbe)
+	l.mu.Lock()
+	seen := listing{tools: live, noProbe: noProbe || l.seen.noProbe, prompts: l.seen.prompts, asked: l.seen.asked}
+	first := l.entry.Scope == User && !l.review
+	l.mu.Unlock()
+	if list := <-prompts; list != nil {
+		seen.prompts, seen.asked = list, true
+	}
 	if err != nil {
 		return err
 	}
-	l.compare(pin, live)
-	return nil
-}
-
-// compare notes how the server's tools differ from the pinned ones.
-func (l *link) compare(pin *serverPin, live []Definition) {
+	pin, err := l.hub.pinOf(l.key, seen, first)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.live, l.known, l.drift = live, true, driftOf(pin, live)
+	l.seen, l.known, l.drift = seen, true, driftOf(pin, live)
+	return nil
 }
 
 // current makes sure that the list of tools is not older than the server's last word

@@ -43,6 +43,18 @@ type serverPin struct {
 	Prompts []promptPin `json:"prompts,omitempty"`
 }
 
+// remembers reports whether the pin has all of what was seen beside the tools.
+func (s *serverPin) remembers(seen listing) bool {
+	return (s.NoProbe || !seen.noProbe) && (!seen.asked || samePrompts(s.Prompts, seen.prompts))
+}
+
+func (s *serverPin) remember(seen listing) {
+	s.NoProbe = s.NoProbe || seen.noProbe
+	if seen.asked {
+		s.Prompts = seen.prompts
+	}
+}
+
 type toolPin struct {
 	Definition
 	// Accepted is the effect that the server claims and a person confirmed although

@@ -32,13 +32,7 @@ func (h *Hub) Refresh(ctx context.Context) Offer {
 	var gone []*link
 	if h.stampNow() != h.stamps {
 		gone = h.reload()
-		if h.running.Load() {
-			for _, l := range h.sortedLinks() {
-				if !l.everStarted() {
-					l.start()
-				}
-			}
-		}
+		h.startNew()
 	} else {
 		h.offered, h.problem = h.offer()
 	}
@@ -106,13 +100,13 @@ func (h *Hub) relist(ctx context.Context) {
 	}
 }
 
-// AwaitFirst waits for servers that never ran before, whose tools are not known
-// before they do. Each is waited for as long as its start may take.
+// AwaitFirst waits for the person's servers that never ran before, whose tools are not
+// known before they do. Each is waited for as long as its start may take.
 func (h *Hub) AwaitFirst(ctx context.Context) {
 	h.mu.Lock()
 	var waits []<-chan struct{}
 	for _, l := range h.sortedLinks() {
-		if h.reg.pins.server(l.key) == nil {
+		if l.entry.Scope == User && h.reg.pins.server(l.key) == nil {
 			waits = append(waits, l.settled())
 		}
 	}
@@ -208,7 +202,7 @@ func (l *link) notices(first bool) []string {
 	defer l.mu.Unlock()
 	name := l.entry.Name
 	var list []string
-	if l.state == Starting && first {
+	if l.state == Starting && first && l.entry.Scope == User {
 		list = append(list, fmt.Sprintf("MCP server %s runs for the first time; its tools join at the next turn", name))
 	}
 	if l.state == Down && l.err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	spec "github.com/mark3labs/mcp-go/mcp"
 )
@@ -25,8 +26,44 @@ type PromptArg struct {
 	Required bool
 }
 
-// maxListed bounds the resources and prompts of one server.
-const maxListed = 1000
+const (
+	maxListed     = 1000 // resources, or prompts, of one server
+	maxPromptArgs = 50   // arguments of one prompt
+	maxURI        = 2000 // characters of a resource's address
+)
+
+// each lists what a server has under field, page by page: ask asks for the page at a
+// cursor, take gets at most maxListed elements.
+func (c *conn) each(ctx context.Context, field string, ask func(context.Context, spec.Cursor) error, take func(json.RawMessage)) error {
+	left := maxListed
+	var cursor spec.Cursor
+	for range maxPages {
+		var raw json.RawMessage
+		err := ask(capture(ctx, &raw), cursor)
+		if raw == nil {
+			return c.failure(ctx, err)
+		}
+		page, err := membersLenient(raw)
+		if err != nil {
+			return err
+		}
+		list, _ := memberOf(page, field)
+		_, err = eachElement(list.raw, left, func(one json.RawMessage) {
+			left--
+			take(one)
+		})
+		next, more := memberOf(page, "nextCursor")
+		cursor = ""
+		if more && json.Unmarshal(next.raw, &cursor) != nil || err != nil || cursor == "" || left == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func pageAt(cursor spec.Cursor) spec.PaginatedRequest {
+	return spec.PaginatedRequest{Params: spec.PaginatedParams{Cursor: cursor}}
+}
 
 // Resources lists what a server that runs, or can be started, offers.
 func (h *Hub) Resources(ctx context.Context, name string) ([]Resource, error) {
@@ -41,16 +78,17 @@ func (h *Hub) Resources(ctx context.Context, name string) ([]Resource, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.dial.callTimeout(l.entry), errTimeout{h.dial.callTimeout(l.entry)})
 	defer cancel()
 	var list []Resource
-	for r, err := range c.client.IterResources(ctx, spec.ListResourcesRequest{}) {
-		if err != nil {
-			return list, c.failure(ctx, err)
-		}
-		list = append(list, Resource{r.URI, plain(r.Name, 100), plain(r.Description, 200)})
-		if len(list) == maxListed {
-			break
-		}
+	ask := func(ctx context.Context, at spec.Cursor) error {
+		_, err := c.client.ListResourcesByPage(ctx, spec.ListResourcesRequest{PaginatedRequest: pageAt(at)})
+		return err
 	}
-	return list, nil
+	err = c.each(ctx, "resources", ask, func(raw json.RawMessage) {
+		var r struct{ URI, Name, Description string }
+		if json.Unmarshal(raw, &r) == nil && r.URI != "" && plain(r.URI, maxURI) == r.URI {
+			list = append(list, Resource{r.URI, plain(r.Name, 100), plain(r.Description, 200)})
+		}
+	})
+	return list, err
 }
 
 // Attachment is the content of a resource, for a message.
@@ -77,29 +115,27 @@ func (h *Hub) Read(ctx context.Context, name, uri string) (Attachment, error) {
 		return Attachment{}, fmt.Errorf("MCP server %s: read %s: %w", name, plain(uri, 200), c.failure(ctx, err))
 	}
 	var r struct {
-		Contents []part `json:"contents"`
-	}
-	if err := json.Unmarshal(raw, &r); err != nil || len(r.Contents) == 0 {
-		return Attachment{}, fmt.Errorf("MCP server %s: %s has no content that can be read", name, plain(uri, 200))
+		Contents json.RawMessage `json:"contents"`
 	}
 	g := &gathered{vision: h.o.Vision != nil && h.o.Vision()}
-	for _, p := range r.Contents {
-		g.resource(p)
+	err = json.Unmarshal(raw, &r)
+	if err == nil {
+		err = g.addAll(r.Contents, g.resource)
+	}
+	if err != nil || len(g.texts) == 0 {
+		return Attachment{}, fmt.Errorf("MCP server %s: %s has no content that can be read", name, plain(uri, 200))
 	}
 	return Attachment{Text: h.bound(g.text()), Images: g.images}, nil
 }
 
-// Prompts lists the prompts of all servers, as they were when these ran last.
+// Prompts lists the prompts of all servers: as a server that runs has them, else as they
+// were when it ran last. Those of a project's server come after its tools are confirmed.
 func (h *Hub) Prompts() []Prompt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []Prompt
 	for _, l := range h.sortedLinks() {
-		pin := h.reg.pins.server(l.key)
-		if pin == nil {
-			continue
-		}
-		for _, p := range pin.Prompts {
+		for _, p := range l.promptsNow(h.reg.pins.server(l.key)) {
 			out := Prompt{Server: l.entry.Name, Name: p.Name, Description: p.Description}
 			for _, a := range p.Args {
 				out.Args = append(out.Args, PromptArg(a))
@@ -110,51 +146,58 @@ func (h *Hub) Prompts() []Prompt {
 	return list
 }
 
-// notePrompts stores the names of a server's prompts, so that they are known before
-// it runs. What fails is noted in the log: prompts are a convenience.
-func (l *link) notePrompts(life context.Context, c *conn) {
-	if c.caps.Prompts == nil {
-		return
+func (l *link) promptsNow(pin *serverPin) []promptPin {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case pin == nil && l.entry.Scope == Project:
+		return nil
+	case l.known && l.seen.asked:
+		return l.seen.prompts
+	case pin == nil:
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(life, l.hub.dial.startTimeout(l.entry))
+	return pin.Prompts
+}
+
+// promptWait bounds the question for the prompts of a server: they are a convenience
+// that its tools do not wait for longer.
+const promptWait = 5 * time.Second
+
+// prompts lists the prompts of a server that can be called. Nil is that it cannot be
+// said; why is noted in the log.
+func (l *link) prompts(ctx context.Context, c *conn) []promptPin {
+	list := []promptPin{}
+	if c.caps.Prompts == nil {
+		return list
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, promptWait, errTimeout{promptWait})
 	defer cancel()
-	var list []promptPin
-	for p, err := range c.client.IterPrompts(ctx, spec.ListPromptsRequest{}) {
-		if err != nil || len(list) == maxListed {
-			break
-		}
-		if !isWord(p.Name) {
-			continue
+	ask := func(ctx context.Context, at spec.Cursor) error {
+		_, err := c.client.ListPromptsByPage(ctx, spec.ListPromptsRequest{PaginatedRequest: pageAt(at)})
+		return err
+	}
+	err := c.each(ctx, "prompts", ask, func(raw json.RawMessage) {
+		var p spec.Prompt
+		if json.Unmarshal(raw, &p) != nil || !isWord(p.Name) {
+			return
 		}
 		pin := promptPin{Name: p.Name, Description: plain(p.Description, 200)}
-		for _, a := range p.Arguments {
+		for _, a := range p.Arguments[:min(len(p.Arguments), maxPromptArgs)] {
 			pin.Args = append(pin.Args, promptArg{Name: plain(a.Name, 60), Required: a.Required})
 		}
 		list = append(list, pin)
+	})
+	if err != nil {
+		l.log.add("client: list the prompts: " + err.Error())
+		return nil
 	}
-	if err := l.hub.storePrompts(l.key, list); err != nil {
-		l.log.add("client: " + err.Error())
-	}
+	return list
 }
 
 // isWord reports whether a name can stand in a slash command.
 func isWord(name string) bool {
 	return name != "" && len(name) <= 100 && plain(name, 100) == name && !strings.ContainsAny(name, " \t\n")
-}
-
-func (h *Hub) storePrompts(key string, list []promptPin) error {
-	p, err := h.at.store().load()
-	if err != nil {
-		return err
-	}
-	if pin := p.server(key); pin == nil || samePrompts(pin.Prompts, list) {
-		return nil
-	}
-	return h.at.store().change(func(p *pins) {
-		if pin := p.server(key); pin != nil {
-			pin.Prompts = list
-		}
-	})
 }
 
 func samePrompts(a, b []promptPin) bool {

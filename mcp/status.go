@@ -76,8 +76,8 @@ func (h *Hub) status(e Entry) Status {
 	if l != nil {
 		l.describe(&s)
 	}
-	s.First = pin == nil
 	if pin == nil {
+		s.First = len(s.Tools) == 0
 		return s
 	}
 	for _, p := range pin.Tools {
@@ -108,8 +108,8 @@ func (l *link) describe(s *Status) {
 	s.Info, s.Protocol = l.conn.info, l.conn.client.ProtocolVersion()
 	s.HasResources, s.HasPrompts = l.conn.caps.Resources != nil, l.conn.caps.Prompts != nil
 	for _, name := range l.drift.added {
-		i := slices.IndexFunc(l.live, func(d Definition) bool { return d.Name == name })
-		s.Tools = append(s.Tools, ToolStatus{Name: name, Exposed: exposedName(s.Name, name), Judgement: judge(name, l.live[i].hints()), Withheld: "it is new"})
+		i := slices.IndexFunc(l.seen.tools, func(d Definition) bool { return d.Name == name })
+		s.Tools = append(s.Tools, ToolStatus{Name: name, Exposed: exposedName(s.Name, name), Judgement: judge(name, l.seen.tools[i].hints()), Withheld: "it is new"})
 	}
 }
 
@@ -140,13 +140,7 @@ func (h *Hub) Restart(name string) error {
 func (h *Hub) Reload() {
 	h.mu.Lock()
 	gone := h.reload()
-	if h.running.Load() {
-		for _, l := range h.sortedLinks() {
-			if !l.everStarted() {
-				l.start()
-			}
-		}
-	}
+	h.startNew()
 	h.mu.Unlock()
 	endAll(gone)
 }

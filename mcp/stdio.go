@@ -19,6 +19,7 @@ import (
 const (
 	maxMessage = 8 << 20 // bytes of one line from a server
 	maxNoise   = 200     // lines that are no messages before the first message
+	maxAside   = 1 << 18 // bytes of a line that is no result
 	maxInbound = 8       // requests of the server that wait for their answer
 	outbox     = 64      // messages that wait to be written
 	// closeWait is how long a program has to end after its input was closed, and
@@ -159,10 +160,10 @@ func (s *stdio) message(line []byte) {
 		return
 	}
 	var m struct {
-		ID     spec.RequestId            `json:"id"`
-		Method string                    `json:"method"`
-		Result json.RawMessage           `json:"result"`
-		Error  *spec.JSONRPCErrorDetails `json:"error"`
+		ID     spec.RequestId  `json:"id"`
+		Method string          `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
 	}
 	if line[0] != '{' || json.Unmarshal(line, &m) != nil || m.Method == "" && m.Result == nil && m.Error == nil {
 		s.noted(line)
@@ -173,12 +174,35 @@ func (s *stdio) message(line []byte) {
 	s.mu.Unlock()
 	switch {
 	case m.Method == "":
-		s.answer(&transport.JSONRPCResponse{JSONRPC: spec.JSONRPC_VERSION, ID: m.ID, Result: m.Result, Error: m.Error})
+		s.answer(&transport.JSONRPCResponse{JSONRPC: spec.JSONRPC_VERSION, ID: m.ID, Result: m.Result, Error: errorOf(m.Error)})
+	case len(line) > maxAside:
+		s.log.add(fmt.Sprintf("client: a message of %d bytes was dropped: %s", len(line), m.Method))
 	case m.ID.IsNil():
 		s.notification(line)
 	default:
 		s.request(line)
 	}
+}
+
+// errorOf reads an error; of a large one the details are left out.
+func errorOf(raw json.RawMessage) *spec.JSONRPCErrorDetails {
+	if raw == nil || string(raw) == "null" {
+		return nil
+	}
+	if len(raw) <= maxAside {
+		var e spec.JSONRPCErrorDetails
+		if json.Unmarshal(raw, &e) == nil {
+			return &e
+		}
+	}
+	var e struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &e) != nil {
+		e.Message = "the server sent an error that cannot be read"
+	}
+	return &spec.JSONRPCErrorDetails{Code: e.Code, Message: e.Message}
 }
 
 // noted counts a line that is no message. A program that says nothing else is given

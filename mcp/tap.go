@@ -7,13 +7,30 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// captureKey is where a context carries the place for a raw result.
+// captureKey is where a context carries a captured.
 type captureKey struct{}
 
+// captured takes the result of a request as the server sent it.
+type captured struct {
+	raw *json.RawMessage
+	// check decides whether mcp-go reads the result too. Nil is no: it gets an empty one.
+	check func(json.RawMessage) error
+}
+
+// emptyResult stands for results that mcp-go is not to read: it would keep less of
+// them, use many times their size in memory, and repeat calls by itself.
+const emptyResult = `{"resultType":"complete","content":[],"contents":[],"messages":[],"resources":[],"prompts":[]}`
+
 // capture has the result of the next request under ctx put into raw as the server
-// sent it: mcp-go's own types keep less of it, and refuse what they do not know.
+// sent it.
 func capture(ctx context.Context, raw *json.RawMessage) context.Context {
-	return context.WithValue(ctx, captureKey{}, raw)
+	return context.WithValue(ctx, captureKey{}, captured{raw: raw})
+}
+
+// captureChecked is capture for results that mcp-go reads too, unless check refuses
+// them.
+func captureChecked(ctx context.Context, raw *json.RawMessage, check func(json.RawMessage) error) context.Context {
+	return context.WithValue(ctx, captureKey{}, captured{raw, check})
 }
 
 // tap is a transport that lets raw results be captured.
@@ -21,10 +38,21 @@ type tap struct{ transport.Interface }
 
 func (t tap) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	resp, err := t.Interface.SendRequest(ctx, r)
-	if raw, ok := ctx.Value(captureKey{}).(*json.RawMessage); ok && err == nil && resp.Error == nil {
-		*raw = resp.Result
+	c, ok := ctx.Value(captureKey{}).(captured)
+	if !ok || err != nil || resp.Error != nil {
+		return resp, err
 	}
-	return resp, err
+	if c.check != nil {
+		if err := c.check(resp.Result); err != nil {
+			return nil, err
+		}
+		*c.raw = resp.Result
+		return resp, nil
+	}
+	*c.raw = resp.Result
+	short := *resp
+	short.Result = json.RawMessage(emptyResult)
+	return &short, nil
 }
 
 func (t tap) SetRequestHandler(h transport.RequestHandler) {

@@ -154,17 +154,38 @@ type ToolReview struct {
 	// Same says that the tools are the pinned ones.
 	Same bool
 
-	key  string
-	live []Definition
+	key    string
+	seen   listing
+	pinned bool // there were pinned tools before
 }
 
-// ReviewTools starts a server, if it does not run, and lists its tools. It waits for
-// the start.
+// ReviewTools starts a server, if it does not run, and lists its tools for a person
+// who is asked about them. It waits for the start. Nothing is pinned before Confirm.
 func (h *Hub) ReviewTools(ctx context.Context, name string) (ToolReview, error) {
 	l, err := h.linkOf(name)
 	if err != nil {
 		return ToolReview{}, err
 	}
+	l.mayPin(false)
+	rv, err := h.listed(ctx, l)
+	if err != nil {
+		l.mayPin(true)
+	}
+	return rv, err
+}
+
+// Try starts a server, if it does not run, and lists its tools. It waits for the start.
+// Of one of the person's own servers that never ran the tools are pinned.
+func (h *Hub) Try(ctx context.Context, name string) (ToolReview, error) {
+	l, err := h.linkOf(name)
+	if err != nil {
+		return ToolReview{}, err
+	}
+	return h.listed(ctx, l)
+}
+
+func (h *Hub) listed(ctx context.Context, l *link) (ToolReview, error) {
+	name := l.entry.Name
 	c, err := l.await(ctx)
 	if err == nil {
 		err = l.current(ctx, c)
@@ -179,18 +200,18 @@ func (h *Hub) ReviewTools(ctx context.Context, name string) (ToolReview, error) 
 	pin := p.server(l.key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rv := ToolReview{Server: name, key: l.key, live: l.live, Same: driftOf(pin, l.live).empty()}
+	rv := ToolReview{Server: name, key: l.key, seen: l.seen, pinned: pin != nil, Same: pin != nil && driftOf(pin, l.seen.tools).empty()}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d tools", name, len(l.live))
+	fmt.Fprintf(&b, "%s: %d tools", name, len(l.seen.tools))
 	if c.info != "" {
 		fmt.Fprintf(&b, " of %s", c.info)
 	}
 	b.WriteByte('\n')
-	for _, d := range l.live {
+	for _, d := range l.seen.tools {
 		old, known := pin.tool(d.Name)
 		rv.show(&b, d, old, known)
 	}
-	for _, gone := range driftOf(pin, l.live).removed {
+	for _, gone := range driftOf(pin, l.seen.tools).removed {
 		fmt.Fprintf(&b, "  gone: %s\n", gone)
 	}
 	rv.Text = b.String()
@@ -204,7 +225,7 @@ func (rv *ToolReview) show(b *strings.Builder, d Definition, old toolPin, known 
 		j = old.judge()
 	}
 	claim := ""
-	if !known {
+	if !known && rv.pinned {
 		claim = " (new)"
 	}
 	if j.Claim != approval.Unknown {
@@ -229,10 +250,11 @@ func (rv *ToolReview) show(b *strings.Builder, d Definition, old toolPin, known 
 func (h *Hub) Confirm(rv ToolReview, claims bool) error {
 	err := h.at.store().change(func(p *pins) {
 		old := p.server(rv.key)
-		pin := &serverPin{Tools: pinsOf(rv.live, func(d Definition) string { return accepted(old, d, claims) })}
+		pin := &serverPin{Tools: pinsOf(rv.seen.tools, func(d Definition) string { return accepted(old, d, claims) })}
 		if old != nil {
 			pin.NoProbe, pin.Prompts = old.NoProbe, old.Prompts
 		}
+		pin.remember(rv.seen)
 		p.setServer(rv.key, pin)
 	})
 	if err == nil {

@@ -71,7 +71,7 @@ func runMCP(ctx context.Context, p Process, v *config.Values, f *mcpFlags) (int,
 		return statusUsage, subUsage("mcp", fmt.Sprintf("--scope is user or project, not %q", f.scope))
 	}
 	hub := mcp.Open(mcp.Options{
-		Home: home, Root: canonical(p, v), Lookup: p.lookup, Version: version, Now: time.Now, Proxy: http.ProxyFromEnvironment,
+		Home: home, Root: canonical(p, v), Lookup: p.lookup, Version: version, Now: time.Now, Proxy: http.ProxyFromEnvironment, OnDemand: true,
 		StartTimeout: v.Duration("mcp-startup-timeout"), CallTimeout: v.Duration("mcp-request-timeout"),
 	})
 	r := &mcpRun{p: p, f: f, hub: hub, args: args[1:]}
@@ -300,7 +300,7 @@ func (r *mcpRun) enable(name string, on bool) error {
 // test starts a server and prints its tools.
 func (r *mcpRun) test(ctx context.Context, name string) error {
 	r.hub.Start(ctx)
-	rv, err := r.hub.ReviewTools(ctx, name)
+	rv, err := r.hub.Try(ctx, name)
 	if err != nil {
 		r.complain(name)
 		return err

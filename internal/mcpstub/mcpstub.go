@@ -272,6 +272,15 @@ func (s *server) call(m message) {
 		s.result(m.ID, text("second"))
 	case "big":
 		s.result(m.ID, text(strings.Repeat("x", a.N)))
+	case "parts":
+		s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[` + strings.Repeat(`{"type":"text","text":"x"},`, a.N) + `{"type":"text","text":"last"}]}}` + "\n")
+	case "structured":
+		s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[],"structuredContent":[` + strings.Repeat(`1,`, a.N) + `1]}}` + "\n")
+	case "bad-error":
+		s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":1,"message":"no","data":[` + strings.Repeat(`1,`, a.N) + `1]}}` + "\n")
+	case "notice":
+		s.raw(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":[` + strings.Repeat(`1,`, a.N) + `1]}}` + "\n")
+		s.result(m.ID, text("noticed"))
 	case "endless":
 		s.endless()
 	case "progress":

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runtime is a kind of program that loads code which its command line does not name.
-type runtime struct {
+// launcher is a kind of program that loads code which its command line does not name.
+type launcher struct {
 	programs []string
 	reads    []string // files that it reads in its directory and those above it
 	entries  []string // files that a directory stands for
@@ -15,8 +15,8 @@ type runtime struct {
 	loads    string   // what is not pinned
 }
 
-// runtimes is the table of programs that load more than they are told.
-var runtimes = []*runtime{
+// launchers is the table of programs that load more than they are told.
+var launchers = []*launcher{
 	{
 		programs: []string{"node", "nodejs", "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "tsx", "ts-node", "corepack", "nodemon"},
 		reads: []string{
@@ -82,15 +82,25 @@ var (
 	downloaders = append([]string{"deno", "uv", "uvx", "pipx", "go", "docker", "podman", "nix", "nix-shell"}, packageRunners...)
 )
 
+var (
+	// dataEndings are of files that servers change as they work.
+	dataEndings = []string{".csv", ".db", ".db3", ".duckdb", ".jsonl", ".kuzu", ".log", ".ndjson", ".parquet", ".pid", ".sock", ".sqlite", ".sqlite3", ".tsv"}
+	// codeOptions are options of launchers whose value is run.
+	codeOptions = []string{
+		"-c", "-C", "-e", "-f", "-I", "-m", "-p", "-r", "--config", "--env-file", "--eval", "--experimental-loader", "--file", "--import", "--import-map",
+		"--init-file", "--loader", "--makefile", "--preload", "--print", "--rcfile", "--require", "--script-shell", "--with-requirements",
+	}
+)
+
 // program is the name that a word has as a program: python3.12 is python.
 func program(word string) string {
 	return strings.TrimRight(filepath.Base(word), "0123456789.-")
 }
 
 // kindOf returns the kind of program that a word names, or nil.
-func kindOf(word string) *runtime {
+func kindOf(word string) *launcher {
 	name := program(word)
-	for _, r := range runtimes {
+	for _, r := range launchers {
 		if slices.Contains(r.programs, name) {
 			return r
 		}
