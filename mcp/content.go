@@ -181,6 +181,8 @@ func (h *Hub) bound(text string) string {
 	if h.o.Spill != nil {
 		if path, err := h.o.Spill(text); err == nil {
 			note = fmt.Sprintf("[cut to %d characters; all %d bytes are in %s until zcoder ends]\n", h.o.MaxOutput, len(text), path)
+		} else {
+			note = fmt.Sprintf("[cut to %d characters; the rest of the %d bytes is lost: %v]\n", h.o.MaxOutput, len(text), err)
 		}
 	}
 	return note + tools.Cut(text, max(1, h.o.MaxOutput-len(note)-100))

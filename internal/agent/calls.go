@@ -137,7 +137,7 @@ func (r *run) authorised(ctx context.Context, action tools.Action) tools.Result 
 	req := action.Request()
 	permit, err := r.cfg.Gate.Authorize(ctx, req)
 	if err != nil {
-		return r.refusal(ctx, err)
+		return r.refusal(ctx, req.Effect, err)
 	}
 	r.enter(req)
 	r.keep(ctx, req)
@@ -192,7 +192,7 @@ func contains(list []string, s string) bool {
 }
 
 // refusal is the result of a call that was not permitted.
-func (r *run) refusal(ctx context.Context, err error) tools.Result {
+func (r *run) refusal(ctx context.Context, effect approval.Effect, err error) tools.Result {
 	if ctx.Err() != nil {
 		return tools.Result{Status: tools.Cancelled, Text: "not executed: the turn was stopped", Line: "stopped"}
 	}
@@ -205,6 +205,9 @@ func (r *run) refusal(ctx context.Context, err error) tools.Result {
 	switch {
 	case errors.Is(err, approval.ErrUnattended):
 		r.sum.Unattended++
+		if effect != approval.Exec || denied.Verdict.Firm {
+			r.sum.OnlyPerson++
+		}
 		text = "denied: this needs a person's approval and nobody is there. Go on without it if you can, else call finish with status blocked."
 		line = "nobody was there to ask"
 	case denied.Cause != nil:

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 	"unicode"
 
@@ -21,21 +21,50 @@ import (
 // openServers reads which MCP servers are registered. It starts none of them, and
 // without any it costs a look for two files.
 func (w *workbench) openServers() error {
-	var spilled atomic.Int64
+	kept := &spills{dir: w.runtime.Path(), left: maxSpilled}
 	w.servers = mcp.Open(mcp.Options{
 		Home: w.home, Root: w.ws.Root(), Lookup: w.p.lookup, Version: version,
 		StartTimeout: w.v.Duration("mcp-startup-timeout"), CallTimeout: w.v.Duration("mcp-request-timeout"),
 		MaxOutput: w.v.Int("max-tool-output"), Vision: w.sees, Proxy: http.ProxyFromEnvironment, Now: time.Now,
-		Spill: func(text string) (string, error) {
-			path := filepath.Join(w.runtime.Path(), fmt.Sprintf("mcp-%d.txt", spilled.Add(1)))
-			return path, os.WriteFile(path, []byte(text), 0o600)
-		},
+		Spill: kept.keep,
 	})
 	w.onClose(w.servers.Close)
 	for _, notice := range w.servers.Notices() {
 		w.notices = append(w.notices, "note: "+notice)
 	}
 	return nil
+}
+
+// maxSpilled bounds, in bytes, all results of servers that are kept for commands to read.
+const maxSpilled = 256 << 20
+
+// spills keeps results of servers that were cut, until the program ends: they lie in
+// its runtime directory, which goes then. Its method may be called from several
+// goroutines.
+type spills struct {
+	dir string
+
+	mu    sync.Mutex
+	left  int // bytes
+	count int
+}
+
+// keep stores a text and returns where. It refuses what does not fit: a file that was
+// named to a model stays.
+func (s *spills) keep(text string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(text) > s.left {
+		return "", errors.New("the results that are kept already fill their space")
+	}
+	s.count++
+	path := filepath.Join(s.dir, fmt.Sprintf("mcp-%d.txt", s.count))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		_ = os.Remove(path) // a part of it helps nobody
+		return "", err
+	}
+	s.left -= len(text)
+	return path, nil
 }
 
 // sees reports whether the model in use is known to take images.

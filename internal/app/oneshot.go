@@ -252,8 +252,11 @@ func endLines(end event.End) []string {
 	if end.Hint != "" {
 		lines = append(lines, "hint: "+termtext.Line(end.Hint))
 	}
-	if end.Unattended > 0 {
-		lines = append(lines, fmt.Sprintf("hint: %s refused because nobody was there to approve; --yes allows shell commands, or run zcoder in a terminal", plural(end.Unattended, "call was", "calls were")))
+	if n := end.Unattended - end.OnlyPerson; n > 0 {
+		lines = append(lines, fmt.Sprintf("hint: %s refused because nobody was there to approve; --yes allows shell commands, or run zcoder in a terminal", plural(n, "call was", "calls were")))
+	}
+	if n := end.OnlyPerson; n > 0 {
+		lines = append(lines, fmt.Sprintf("hint: %s refused that only a person can approve, whatever --yes says; a change outside this machine is never made without one: run zcoder in a terminal", plural(n, "call was", "calls were")))
 	}
 	return lines
 }

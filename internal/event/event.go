@@ -248,8 +248,10 @@ type End struct {
 	Commands []Ran         `json:"commands,omitempty"` // commands that ran
 	Failed   int           `json:"failed,omitempty"`   // calls that failed
 	Refused  int           `json:"refused,omitempty"`  // calls that a rule or a person refused
-	// Unattended counts refusals for want of a person.
+	// Unattended counts refusals for want of a person; OnlyPerson are those of them that
+	// --yes would not have allowed either.
 	Unattended   int `json:"unattended,omitempty"`
+	OnlyPerson   int `json:"only_person,omitempty"`
 	PromptTokens int `json:"prompt_tokens,omitempty"` // of the last request
 	OutputTokens int `json:"output_tokens,omitempty"` // of the whole turn
 	// FreshTokens are tokens written, and read for the first time, in the whole turn.

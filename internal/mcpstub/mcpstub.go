@@ -24,6 +24,7 @@ func Main(args []string) int {
 	s := &server{out: os.Stdout, cancels: map[string]chan struct{}{}}
 	set := flag.NewFlagSet("mcpstub", flag.ContinueOnError)
 	set.StringVar(&s.tools, "tools", "", "file with the tools, read for each list; empty is a set of its own")
+	set.StringVar(&s.prompts, "prompts", "", "file with the prompts, read for each list; empty is a set of its own")
 	set.BoolVar(&s.modern, "modern", false, "speak 2026-07-28")
 	set.StringVar(&s.unknown, "unknown", "error", "what an unknown method gets: error, silence or death")
 	set.StringVar(&s.noise, "noise", "", "write this before everything else; Go escapes count")
@@ -76,9 +77,9 @@ func unescape(s string) string {
 }
 
 type server struct {
-	tools, unknown, noise, say string
-	modern, deaf, chatter      bool
-	pages                      int
+	tools, prompts, unknown, noise, say string
+	modern, deaf, chatter               bool
+	pages                               int
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -138,7 +139,7 @@ func (s *server) serve(in io.Reader) int {
 
 // handle answers all but calls. It reports false when the server is to end.
 func (s *server) handle(m message) bool {
-	caps := map[string]any{"tools": map[string]any{"listChanged": true}, "resources": map[string]any{}, "prompts": map[string]any{}}
+	caps := map[string]any{"tools": map[string]any{"listChanged": true}, "resources": map[string]any{}, "prompts": map[string]any{"listChanged": true}}
 	info := map[string]any{"name": "stub", "version": "1"}
 	switch m.Method {
 	case "initialize":
@@ -164,9 +165,7 @@ func (s *server) handle(m message) bool {
 	case "resources/read":
 		s.result(m.ID, map[string]any{"contents": []any{map[string]any{"uri": "note://one", "mimeType": "text/plain", "text": "the note says hello"}}})
 	case "prompts/list":
-		s.result(m.ID, map[string]any{"prompts": []any{map[string]any{
-			"name": "review", "description": "Reviews a file", "arguments": []any{map[string]any{"name": "file", "required": true}},
-		}}})
+		s.result(m.ID, map[string]any{"prompts": elements(s.prompts, defaultPrompts)})
 	case "prompts/get":
 		var p struct{ Arguments map[string]string }
 		_ = json.Unmarshal(m.Params, &p)
@@ -210,11 +209,14 @@ const DefaultTools = `[
 {"name":"delete_all","description":"Deletes everything.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}
 ]`
 
-func (s *server) definitions() []json.RawMessage {
-	text := []byte(DefaultTools)
-	if s.tools != "" {
+const defaultPrompts = `[{"name":"review","description":"Reviews a file","arguments":[{"name":"file","required":true}]}]`
+
+// elements are those of the list in a file, or of the list in other without one.
+func elements(file, other string) []json.RawMessage {
+	text := []byte(other)
+	if file != "" {
 		var err error
-		if text, err = os.ReadFile(s.tools); err != nil {
+		if text, err = os.ReadFile(file); err != nil {
 			return nil
 		}
 	}
@@ -226,7 +228,7 @@ func (s *server) definitions() []json.RawMessage {
 func (s *server) list(m message) {
 	var p struct{ Cursor string }
 	_ = json.Unmarshal(m.Params, &p)
-	all, at := s.definitions(), 0
+	all, at := elements(s.tools, DefaultTools), 0
 	_, _ = fmt.Sscan(p.Cursor, &at)
 	result := map[string]any{"tools": all}
 	if s.pages > 0 {
@@ -295,6 +297,9 @@ func (s *server) call(m message) {
 		s.result(m.ID, text(strings.Join(env, "\n")))
 	case "changed":
 		s.send(map[string]any{"method": "notifications/tools/list_changed"})
+		s.result(m.ID, text("told"))
+	case "prompts-changed":
+		s.send(map[string]any{"method": "notifications/prompts/list_changed"})
 		s.result(m.ID, text("told"))
 	case "error":
 		s.result(m.ID, map[string]any{"isError": true, "content": []any{
