@@ -76,6 +76,8 @@ var only = []struct {
 	{"internal/guidetext", []string{"internal/termtext"}, "text in, text out"},
 	{"internal/worker", []string{"internal/proc", "internal/secret"}, "command lines and output formats"},
 	{"internal/demo", []string{"internal/scripted"}, "a sample and its script"},
+	{"internal/manual", []string{"internal/termtext"}, "text in, text out"},
+	{"docs", nil, "documents and nothing else"},
 	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
 	{"internal/conform", nil, "tests alone"},
 }

@@ -319,7 +319,7 @@ func (d *desk) relayCommands() []repl.Command {
 }
 
 func (d *desk) relayIsOff() error {
-	return withHint(fmt.Errorf("the relay is off: %s", d.w.relayOff), "see docs/relay.md for its settings")
+	return withHint(fmt.Errorf("the relay is off: %s", d.w.relayOff), "`zcoder help relay` tells of its settings")
 }
 
 func (d *desk) cmdListAgents(ctx context.Context, ui repl.UI, _ string) error {

@@ -13,7 +13,11 @@ import (
 // subcommands lists them in the order of help. Each call makes fresh ones, since
 // their flags are read into them.
 func subcommands() []subcommand {
-	return []subcommand{configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), mcpCommand(), serverCommand(), promptCommand(), pullCommand(), doctorCommand(), evalCommand()}
+	return []subcommand{
+		configCommand(), policyCommand(), auditCommand(), sessionsCommand(), skillsCommand(), mcpCommand(), serverCommand(),
+		promptCommand(), pullCommand(), doctorCommand(), evalCommand(),
+		helpCommand(), completionCommand(),
+	}
 }
 
 // onlyWord checks that a subcommand's words are none or this one.

@@ -350,7 +350,7 @@ func workerError(ctx context.Context, k work, r worker.Report) error {
 	case worker.Permission:
 		return withHint(err, "allow it in %s's own settings, or ask for less", k.h.Name)
 	case worker.TimedOut, worker.Silent:
-		return withHint(err, "delegate-timeout-seconds and delegate-idle-seconds are settings; see docs/workers.md")
+		return withHint(err, "delegate-timeout-seconds and delegate-idle-seconds are settings; `zcoder help workers` tells more")
 	}
 	return err
 }

@@ -16,6 +16,7 @@ type Sub struct {
 	Meaning  string                 // one line for --help
 	Flags    func(s *pflag.FlagSet) // adds its own flags; may be nil
 	Settings []string               // names of settings whose flags it takes besides --workspace
+	Words    func() []string        // what its first word can be, where Usage does not list it; may be nil
 }
 
 func (s Sub) takes(name string) bool {

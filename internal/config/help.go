@@ -65,7 +65,7 @@ Flags stand before the words; a prompt that begins with -- stands behind --.
 		helpRow(&b, fmt.Sprintf("%3d", e.Code), e.Meaning)
 	}
 	b.WriteString("\n")
-	for _, line := range fill("Every setting has a variable, most also a key in $ZCODER_HOME/"+FileName+"; the order is default, file, variable, flag. See: zcoder config show", helpWidth) {
+	for _, line := range fill("Every setting has a variable, most also a key in $ZCODER_HOME/"+FileName+"; the order is default, file, variable, flag. See: zcoder config show. The documents: zcoder help", helpWidth) {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -100,11 +100,7 @@ func HelpSub(w io.Writer, sub Sub) error {
 
 func writeFlags(b *strings.Builder, s Setting) {
 	if s.Flag != "" {
-		text := s.Meaning
-		if d := s.shownDefault(); d != "" && d != "0" && s.Kind != Bool {
-			text += " (default " + d + ")"
-		}
-		helpRow(b, flagNames(s.Flag, s.Short, s.Arg), text)
+		helpRow(b, flagNames(s.Flag, s.Short, s.Arg), s.meaning())
 	}
 	for _, sw := range s.Switches {
 		helpRow(b, flagNames(sw.Flag, "", ""), sw.Meaning)
