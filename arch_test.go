@@ -78,6 +78,7 @@ var only = []struct {
 	{"internal/demo", []string{"internal/scripted"}, "a sample and its script"},
 	{"internal/manual", []string{"internal/termtext"}, "text in, text out"},
 	{"docs", nil, "documents and nothing else"},
+	{"internal/dist", nil, "makes a release of the program and is no part of it"},
 	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
 	{"internal/conform", nil, "tests alone"},
 }

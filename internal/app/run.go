@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -47,11 +48,26 @@ func run(ctx context.Context, p Process) (int, error) {
 	return runMain(ctx, p, v)
 }
 
+// versionText tells the version and how this program was built: with which Go, for what,
+// and from which commit, where that is known.
 func versionText() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return version + " (" + info.GoVersion + ")"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
 	}
-	return version
+	facts := map[string]string{}
+	for _, s := range info.Settings {
+		facts[s.Key] = s.Value
+	}
+	text := fmt.Sprintf("%s (%s %s/%s", version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
+	if commit := facts["vcs.revision"]; commit != "" {
+		day, _, _ := strings.Cut(facts["vcs.time"], "T")
+		text += fmt.Sprintf(", commit %.12s of %s", commit, day)
+	}
+	if facts["vcs.modified"] == "true" {
+		text += ", changed"
+	}
+	return text + ")"
 }
 
 func sources(p Process, args []string) config.Sources {
