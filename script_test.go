@@ -32,8 +32,10 @@ func TestMain(m *testing.M) {
 //	readme FILE       writes the session of README.md as a terminal script
 //	commands DOC FILE writes the commands of a page in docs as a shell script
 //	term FILE         runs a program in a terminal as FILE says (see term_test.go)
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams()) }
+
+func scriptParams() testscript.Params {
+	return testscript.Params{
 		Dir:                filepath.Join("testdata", "script"),
 		RequireUniqueNames: true,
 		Setup:              setup,
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 			"readme":   cmdReadme,
 			"commands": cmdCommands,
 		},
-	})
+	}
 }
 
 // condition knows npm-servers: the MCP servers that .ci/real-mcp installs are there.

@@ -73,6 +73,7 @@ type terminal struct {
 	cmd    *exec.Cmd
 	master *os.File
 	ended  chan error
+	far    *farServer // when the workspace is a server's
 
 	mu   sync.Mutex
 	raw  bytes.Buffer
@@ -123,8 +124,15 @@ func (t *terminal) run(argv []string) error {
 	if t.ts.Getenv("ZCODER_TEST_DUMB") == "" {
 		term = "xterm-256color"
 	}
+	env = append(env, "TERM="+term)
+	if t.ts.Getenv("FAR") == "tcp" {
+		var err error
+		if argv, err = t.overTCP(argv, env); err != nil {
+			return err
+		}
+	}
 	t.cmd = exec.Command(find(t.ts.Getenv("PATH"), argv[0]), argv[1:]...)
-	t.cmd.Env = append(env, "TERM="+term)
+	t.cmd.Env = env
 	t.cmd.Dir = t.ts.MkAbs(".")
 	master, err := pty.StartWithSize(t.cmd, &pty.Winsize{Cols: 80, Rows: 24})
 	if err != nil {
@@ -234,11 +242,22 @@ func (t *terminal) exit(text string) error {
 	if got := t.cmd.ProcessState.ExitCode(); got != want {
 		return fmt.Errorf("status %d", got)
 	}
-	return nil
+	return t.endFar()
+}
+
+// endFar ends the server, if there is one.
+func (t *terminal) endFar() error {
+	if t.far == nil {
+		return nil
+	}
+	far := t.far
+	t.far = nil
+	return far.end()
 }
 
 // kill ends what a failed script left running.
 func (t *terminal) kill() {
+	_ = t.endFar() // the script has failed already
 	if t.master == nil {
 		return
 	}

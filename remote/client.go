@@ -74,6 +74,7 @@ type ServerFacts struct {
 	Profile       string
 	CommandPolicy string
 	GitStatus     string
+	Notices       string // lines for the person, as the server said them at its start
 	Version       string // of the program; empty for other implementations
 	// Readiness has an empty Status when the server does not manage the model.
 	Readiness Model

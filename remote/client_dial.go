@@ -85,7 +85,7 @@ func (l *link) greet(ctx context.Context) error {
 func factsOf(h hello, managed, told bool) ServerFacts {
 	facts := ServerFacts{
 		Name: clip(h.ServerName, maxFact), Workspace: clip(h.Workspace, maxFact), Model: clip(h.Model, maxFact), Profile: clip(h.Profile, maxFact),
-		CommandPolicy: clip(h.CommandPolicy, maxFact), GitStatus: clip(h.GitStatus, maxFact), Version: clip(h.Version, maxFact),
+		CommandPolicy: clip(h.CommandPolicy, maxFact), GitStatus: clip(h.GitStatus, maxFact), Notices: clip(h.Notices, maxNotices), Version: clip(h.Version, maxFact),
 		HarnessesKnown: told, Sessions: h.Sessions, Goals: h.Goals, InputQueue: h.InputQueue, Commands: h.Commands, Stream: h.Stream,
 	}
 	if managed {

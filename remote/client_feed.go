@@ -404,7 +404,10 @@ func (f *feed) state(s State) error {
 		return fmt.Errorf("the conversation on the server ends at event %d, and event %d was seen: it is not the same any more", s.Seq, f.seq)
 	}
 	f.known = max(f.known, s.Seq)
-	f.turn, f.stateOf = clip(s.Turn, maxIDBytes), f.opened
+	if turn := clip(s.Turn, maxIDBytes); turn != f.turn {
+		f.turn, f.forms = turn, nil // a question ends with its command
+	}
+	f.stateOf = f.opened
 	if s.Last != nil {
 		f.outcome(*s.Last)
 	}

@@ -23,6 +23,7 @@ const (
 	maxReply   = 16 << 20 // of a reply; tool output and diffs stand in them whole
 	maxError   = 4 << 10  // of an error's text that is shown
 	maxFact    = 4 << 10  // of a text in hello
+	maxNotices = 16 << 10 // the lines that it said at its start
 	maxIDBytes = 128      // of an id that the server made
 )
 

@@ -183,6 +183,7 @@ func (w *waiter) ready() bool {
 		if i >= 0 {
 			q := f.forms[i]
 			w.form = &q
+			f.forms = slices.Delete(f.forms, i, i+1)
 		}
 	}
 	return w.missed || w.form != nil

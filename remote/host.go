@@ -64,6 +64,9 @@ type UI interface {
 	// Submit has the client enter text after the command, as if typed there. It
 	// reports whether the client will; if not, the host runs the text itself.
 	Submit(text string) bool
+	// Draft puts text before the person, who may send it. It reports whether the client
+	// will.
+	Draft(text string) bool
 }
 
 // Facts describe a server. All text is exact.
@@ -74,6 +77,7 @@ type Facts struct {
 	CommandPolicy string
 	Harnesses     []string // installed agent programs
 	GitStatus     string
+	Notices       string // lines that a person should see at the start
 	Readiness     Model
 	Version       string
 }

@@ -49,6 +49,17 @@ func (u turnUI) Submit(text string) bool {
 	return true
 }
 
+// Draft implements UI.
+func (u turnUI) Draft(text string) bool {
+	if u.turn == nil || !u.turn.interactive {
+		return false
+	}
+	u.server.mu.Lock()
+	defer u.server.mu.Unlock()
+	u.turn.draft = text
+	return true
+}
+
 // put shows a form and waits for its answer as long as for an approval.
 func (u turnUI) put(shown Form) (formRequest, bool) {
 	if u.turn == nil || !u.turn.interactive {

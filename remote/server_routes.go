@@ -61,7 +61,7 @@ func (s *Server) hello(ctx context.Context, _ asked) (reply, error) {
 		Protocol: Protocol, ServerName: s.cfg.Name, Workspace: f.Workspace, Model: f.Model, Profile: f.Profile,
 		CommandPolicy: f.CommandPolicy, ModelStatus: f.Readiness.Status, ModelError: f.Readiness.Error,
 		Harnesses: strings.Join(f.Harnesses, ","), Sessions: true, Goals: true, InputQueue: true,
-		Documents: true, DocumentContext: true, GitStatus: f.GitStatus,
+		Documents: true, DocumentContext: true, GitStatus: f.GitStatus, Notices: f.Notices,
 		Commands: true, Stream: true, Version: f.Version,
 	}}, nil
 }

@@ -29,6 +29,7 @@ type turn struct {
 	sealed  bool               // it takes no more input
 	over    bool
 	submit  string // text that the client enters after it
+	draft   string // text that it puts before the person
 }
 
 // owns reports whether an event belongs to the turn. A slash command may make another
@@ -270,7 +271,7 @@ func (s *Server) end(t *turn, reason event.Reason, err error) {
 	defer s.mu.Unlock()
 	t.over = true
 	t.complete(reason, err)
-	out := Outcome{Turn: t.id, Reason: reason, Submit: t.submit}
+	out := Outcome{Turn: t.id, Reason: reason, Submit: t.submit, Draft: t.draft}
 	if err != nil {
 		out.Error, out.Hint = err.Error(), hintText(err)
 	}

@@ -49,6 +49,7 @@ type Outcome struct {
 	Error  string       `json:"error,omitempty"` // it could not be done
 	Hint   string       `json:"hint,omitempty"`
 	Submit string       `json:"submit,omitempty"` // text that the client enters now
+	Draft  string       `json:"draft,omitempty"`  // text that the person may send, after reading it
 }
 
 // Form is a question of a slash command: a list to choose from, or a line to write.
@@ -107,5 +108,6 @@ type hello struct {
 	// Ours.
 	Commands bool   `json:"commands"` // slash commands travel as prompts
 	Stream   bool   `json:"stream"`   // GET /v1/stream, POST /v1/form
+	Notices  string `json:"notices,omitempty"`
 	Version  string `json:"version"`
 }

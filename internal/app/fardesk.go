@@ -126,6 +126,9 @@ func (f *farDesk) banner() string {
 		parts = append(parts, h.GitStatus)
 	}
 	lines := []string{termtext.Line(strings.Join(parts, " · ")), "files, commands and their rules are that machine's · /help lists the commands, Ctrl-D leaves"}
+	if h.Notices != "" {
+		lines = append(lines, strings.Split(termtext.Safe(h.Notices), "\n")...)
+	}
 	if h.CommandPolicy == "allow" {
 		lines = append(lines, "commands run there without asking")
 	}
@@ -152,7 +155,7 @@ func (f *farDesk) enqueue(mode event.Mode, text string) error {
 // those that have routes of their own.
 func (f *farDesk) commands() []repl.Command {
 	own := map[string]func(context.Context, repl.UI, string) error{
-		"new": f.cmdNew, "sessions": f.cmdSessions, "queue": f.cmdQueue, "later": f.cmdLater, "goal": f.cmdGoal,
+		"new": f.cmdNew, "sessions": f.cmdSessions, "queue": f.cmdQueue, "later": f.cmdLater,
 	}
 	list := new(desk).commands()
 	for i := range list {
@@ -182,6 +185,9 @@ func (f *farDesk) forward(ctx context.Context, ui repl.UI, name, args string) er
 	}
 	if out.Submit != "" {
 		ui.Submit(out.Submit)
+	}
+	if out.Draft != "" {
+		ui.SetDraft(out.Draft)
 	}
 	return nil
 }
@@ -248,6 +254,9 @@ func (f *farDesk) chooseSession(ctx context.Context, ui repl.UI) (string, error)
 
 func (f *farDesk) cmdQueue(ctx context.Context, ui repl.UI, arg string) error {
 	c := f.conv()
+	if c.Hello().Commands {
+		return f.forward(ctx, ui, "queue", arg)
+	}
 	verb, id, _ := strings.Cut(arg, " ")
 	switch verb {
 	case "", "list":
@@ -283,20 +292,4 @@ func (f *farDesk) cmdLater(_ context.Context, ui repl.UI, text string) error {
 		return nil
 	}
 	return f.enqueue(event.FollowUp, text)
-}
-
-// cmdGoal has the REPL run the turns of a goal, so that keys and dialogs work as ever.
-func (f *farDesk) cmdGoal(ctx context.Context, ui repl.UI, args string) error {
-	r, err := parseGoal(args)
-	if err != nil {
-		return err
-	}
-	if r.verb != "start" && r.verb != "resume" {
-		return f.forward(ctx, ui, "goal", args)
-	}
-	if f.conv().Busy() {
-		return withHint(errors.New("a turn is running"), "/goal pause stops it; or wait for its end")
-	}
-	ui.Submit("//goal " + args)
-	return nil
 }

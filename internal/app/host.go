@@ -55,6 +55,7 @@ func (h *host) Facts(ctx context.Context) remote.Facts {
 	facts := remote.Facts{
 		Workspace: w.ws.Root(), Model: w.model(), Profile: w.profile.Name, CommandPolicy: w.v.String("command-policy"),
 		GitStatus: w.gitLine(ctx), Readiness: h.Model(ctx, false), Version: version,
+		Notices: strings.Join(append(w.guideLine(), w.startNotices()...), "\n"),
 	}
 	for _, one := range worker.Table() {
 		if _, _, err := w.findWorker(one.Name); err == nil {
@@ -203,7 +204,7 @@ func (h *host) Run(ctx context.Context, in event.Input, ask remote.UI) (event.Re
 	case strings.HasPrefix(text, "//"):
 		in.Text = text[1:]
 		return h.conv().Session.Prompt(ctx, in)
-	case !strings.HasPrefix(text, "/") || startsTurn(text):
+	case !strings.HasPrefix(text, "/"):
 		return h.conv().Prompt(ctx, in)
 	}
 	command, args, err := h.command(text)
@@ -214,23 +215,16 @@ func (h *host) Run(ctx context.Context, in event.Input, ask remote.UI) (event.Re
 	if err := command.Run(ctx, ui, args); err != nil || ui.submit == "" {
 		return "", err
 	}
-	return h.Run(ctx, event.Input{Text: ui.submit}, ask)
+	return h.conv().Prompt(ctx, event.Input{Text: strings.TrimPrefix(ui.submit, "/")})
 }
 
 // startsTurn reports whether conversation.Prompt knows the text.
-func startsTurn(text string) bool {
-	if text == queueResume {
-		return true
-	}
-	args, ok := strings.CutPrefix(text, "/goal ")
-	r, err := parseGoal(args)
-	return ok && (err != nil || r.verb == "start" || r.verb == "resume")
-}
+func startsTurn(text string) bool { return text == queueResume || strings.HasPrefix(text, "/goal ") }
 
 // RunNow implements remote.Host.
 func (h *host) RunNow(ctx context.Context, text string, ask remote.UI) (bool, error) {
 	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "//") || startsTurn(text) {
+	if strings.HasPrefix(text, "//") {
 		return false, nil
 	}
 	command, args, err := h.command(text)
@@ -320,7 +314,11 @@ func (u *farUI) Submit(text string) {
 }
 
 // SetDraft shows what would stand in a draft to be read before it is sent.
-func (u *farUI) SetDraft(text string) { u.Print(text) }
+func (u *farUI) SetDraft(text string) {
+	if u.ask == nil || !u.ask.Draft(text) {
+		u.Print(text)
+	}
+}
 
 func (u *farUI) Switch(_ repl.Conversation, _ int64, banner string) { u.Print(banner) }
 

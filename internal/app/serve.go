@@ -71,9 +71,6 @@ func openStation(ctx context.Context, p Process, v *config.Values, token string)
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	for _, notice := range w.startNotices() {
-		fmt.Fprintln(p.Stderr, termtext.Line(notice))
-	}
 	w.startServers(ctx, false)
 	s := &station{w: w, host: h, warmed: w.warmUp(ctx)}
 	s.server = remote.New(ctx, remote.Config{

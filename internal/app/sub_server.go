@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"zcoder/internal/config"
@@ -65,7 +66,7 @@ func printUnit(p Process, v *config.Values, name string) (int, error) {
 			return statusFailed, err
 		}
 	}
-	words := []string{program, "--server", name, "--token-file", token, "--workspace", workspace, "--profile", v.String("profile"), "--listen", v.String("listen"), "--port", v.String("port")}
+	words := []string{program, "--server", name, "--token-file", token, "--workspace", workspace, "--profile", v.String("profile"), "--listen", v.String("listen"), "--port", strconv.Itoa(v.Int("port"))}
 	for i, word := range words {
 		if words[i], err = unitWord(word); err != nil {
 			return statusUsage, subUsage("server", err.Error())
