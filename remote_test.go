@@ -20,7 +20,7 @@ import (
 // farScripts are the scripts of the REPL, which pass as they are when the workspace is
 // a server's.
 var farScripts = []string{
-	"term_deny", "term_dumb", "term_git", "term_goal", "term_hostile", "term_mcp",
+	"term_deny", "term_dumb", "term_git", "term_goal", "term_hostile", "term_jobs",
 	"term_steer", "term_undo", "term_undo_compact", "term_whole", "term_workers", "term_workers_ends", "term_delegate", "sysadmin",
 }
 
@@ -59,6 +59,10 @@ func (t *terminal) overTCP(argv []string, env []string) ([]string, error) {
 	at := slices.Index(argv, "zcoder")
 	program := find(t.ts.Getenv("PATH"), "zcoder")
 	args := append([]string{"--server", "script", "--port", "0", "--token-file", token}, argv[at+1:]...)
+	client := []string{"zcoder", "--token-file", token}
+	if slices.Contains(argv, "--continue") {
+		client = append(client, "--continue")
+	}
 	t.far = &farServer{cmd: exec.Command(program, args...)}
 	t.far.cmd.Dir = t.ts.MkAbs(".")
 	t.far.cmd.Env = env
@@ -68,7 +72,7 @@ func (t *terminal) overTCP(argv []string, env []string) ([]string, error) {
 		}
 	}
 	addr, err := t.far.start()
-	return []string{"zcoder", "--connect", addr, "--token-file", token}, err
+	return append(client, "--connect", addr), err
 }
 
 // start starts the server and returns where it listens.

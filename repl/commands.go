@@ -82,6 +82,10 @@ func (c *console) lookup(name string) (known, bool) {
 			}
 		}
 	}
+	if c.o.Other != nil {
+		k, ok := c.o.Other(name)
+		return known{Command: k}, ok
+	}
 	return known{}, false
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	// More returns commands that come and go; it is asked often and must not block.
 	// Nil: none.
 	More func() []Command
+	// Other finds a command that neither list has; it must not block. Nil: none.
+	Other func(name string) (Command, bool)
 	// History is the file that keeps the input lines, made with mode 0600; empty
 	// keeps them in memory. Mask returns a line as it may be stored.
 	History string

@@ -57,6 +57,7 @@ func (f *farDesk) options(t *repl.Terminal, first string) repl.Options {
 		Conversation: farConversation{f.conv()},
 		Terminal:     t,
 		Commands:     f.commands(),
+		Other:        f.prompts,
 		History:      farHistory(f.v, f.conv()),
 		Mask:         secret.New(f.p.Env).Mask,
 		Skip:         func() { f.conv().Skip() },
@@ -166,6 +167,13 @@ func (f *farDesk) commands() []repl.Command {
 		}
 	}
 	return list
+}
+
+// prompts are those of the server's MCP servers, which only it knows: /SERVER:PROMPT.
+func (f *farDesk) prompts(name string) (repl.Command, bool) {
+	return repl.Command{Name: name, Run: func(ctx context.Context, ui repl.UI, args string) error {
+		return f.forward(ctx, ui, name, args)
+	}}, strings.Contains(name, ":") && f.conv().Hello().Commands
 }
 
 // forward has the server handle a command. What it prints comes as events.
