@@ -45,7 +45,7 @@ type feed struct {
 	turn     string
 	opened   int // streams so far
 	stateOf  int // the stream that the state is of
-	outcomes []Outcome
+	outcomes []outcome
 	asks     []ask
 	forms    []Form
 }
@@ -54,6 +54,13 @@ type feed struct {
 type kept struct {
 	event.Event
 	size int
+}
+
+// outcome is the end of a turn, which counts when the events up to it are here: the
+// state that tells of it comes before them on a new stream.
+type outcome struct {
+	Outcome
+	seq int64
 }
 
 // place is a subscriber's: the next event is events[at].
@@ -87,6 +94,13 @@ func (f *feed) end(err error) {
 		f.err = err
 		f.touch()
 	}
+}
+
+// reason is why no more comes, nil while it may.
+func (f *feed) reason() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // await blocks until done, which is called with the lock held, reports true. It
@@ -409,14 +423,14 @@ func (f *feed) state(s State) error {
 	}
 	f.stateOf = f.opened
 	if s.Last != nil {
-		f.outcome(*s.Last)
+		f.over(outcome{*s.Last, s.Seq})
 	}
 	f.touch()
 	return nil
 }
 
-func (f *feed) outcome(o Outcome) {
-	if !slices.ContainsFunc(f.outcomes, func(have Outcome) bool { return have.Turn == o.Turn }) {
+func (f *feed) over(o outcome) {
+	if !slices.ContainsFunc(f.outcomes, func(have outcome) bool { return have.Turn == o.Turn }) {
 		f.outcomes = append(f.outcomes, o)
 		f.outcomes = f.outcomes[max(0, len(f.outcomes)-maxOutcomes):]
 	}
@@ -425,11 +439,19 @@ func (f *feed) outcome(o Outcome) {
 // ended looks for the end of a turn. The lock is held.
 func (f *feed) ended(turn string) (Outcome, bool) {
 	for _, o := range f.outcomes {
-		if o.Turn == turn {
-			return o, true
+		if o.Turn == turn && o.seq <= f.seq {
+			return o.Outcome, true
 		}
 	}
 	return Outcome{}, false
+}
+
+// missed reports whether a turn is over and how is not known. opened is the number of
+// streams when the server took the turn: an older one may tell what was before. The lock
+// is held.
+func (f *feed) missed(turn string, opened int) bool {
+	told := slices.ContainsFunc(f.outcomes, func(o outcome) bool { return o.Turn == turn })
+	return !told && f.turn != turn && f.stateOf > opened && f.seq >= f.known
 }
 
 // form takes a question of a slash command, once.

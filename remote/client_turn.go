@@ -63,6 +63,9 @@ func (o Outcome) failure() error {
 
 // run posts a turn and waits for its end.
 func (c *Client) run(ctx context.Context, req turnRequest, forms Forms) (Outcome, error) {
+	if err := c.f.reason(); err != nil {
+		return Outcome{}, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &run{cancel: cancel}
@@ -176,7 +179,7 @@ func (w *waiter) ready() bool {
 		return true
 	}
 	f := w.c.f
-	w.missed = f.stateOf > w.opened && f.turn != w.turn
+	w.missed = f.missed(w.turn, w.opened)
 	w.form = nil
 	if w.forms != nil && !w.missed {
 		i := slices.IndexFunc(f.forms, func(q Form) bool { return !w.shown[q.ID] })
