@@ -297,7 +297,7 @@ func isBroken(err error) bool {
 // persist repeats a request that does no harm when it arrives twice, until it gets an
 // answer or ctx ends. It gives up when the connection cannot come back.
 func (l *link) persist(ctx context.Context, try func(context.Context) error) error {
-	pause := shortestPause
+	var pause time.Duration
 	for {
 		err := try(ctx)
 		if !isBroken(err) || errors.Is(err, ErrLost) {
@@ -309,11 +309,12 @@ func (l *link) persist(ctx context.Context, try func(context.Context) error) err
 	}
 }
 
-// pause waits, longer each time, and reports false when ctx or the link ends.
+// pause waits, longer each time; from 0 the first time not at all. It reports false when
+// ctx or the link ends.
 func (l *link) pause(ctx context.Context, d *time.Duration) bool {
 	timer := time.NewTimer(*d)
 	defer timer.Stop()
-	*d = min(2**d, longestPause)
+	*d = min(max(2**d, shortestPause), longestPause)
 	select {
 	case <-timer.C:
 		return true

@@ -27,7 +27,7 @@ const (
 //
 // last has the last word on the error that ends the feed.
 func (l *link) keepUp(ctx context.Context, f *feed, last func(error) error) {
-	pause, failures, told := shortestPause, 0, false
+	pause, failures, told := time.Duration(0), 0, false
 	for {
 		from, since := f.position(), time.Now()
 		got, err := l.stream(ctx, f, func() {
@@ -44,7 +44,7 @@ func (l *link) keepUp(ctx context.Context, f *feed, last func(error) error) {
 			failures = 0
 		}
 		if f.position() > from || got && time.Since(since) > longestPause {
-			pause = shortestPause
+			pause = 0
 		}
 		if failures > 1 && !told {
 			f.say(event.Warning, fmt.Sprintf("the connection to %s is lost: trying again until it is back", l.host))

@@ -57,7 +57,9 @@ func TestDialErrors(t *testing.T) {
 		{"a newer protocol", reply(200, "application/json", `{"protocol":2}`), "protocol 2, this program protocol 1", "same version"},
 		{"a huge reply", reply(200, "application/json", `{"protocol":1,"x":"`+strings.Repeat("x", maxReply)+`"}`), "larger than", ""},
 		{"a huge number", reply(200, "application/json", `{"protocol":1e99}`), "names no protocol", "check the address"},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound) }, "no zcoder server", "check the address"},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, "no zcoder server", "check the address"},
 		{"it hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", "check that a zcoder server listens"},
 		{"an error with a long text", reply(500, "application/json", `{"error":"`+strings.Repeat("é", 9999)+`"}`), "é…", ""},
 	}
