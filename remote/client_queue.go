@@ -32,14 +32,16 @@ func (c *Client) Enqueue(item event.Item) (state string, err error) {
 	if item.Mode != event.Steer && item.Mode != event.FollowUp {
 		return "", fmt.Errorf("queue a %s: %w", item.Mode, ErrNoQueue)
 	}
-	turn := c.turn()
+	ctx, done := context.WithTimeout(c.l.life, answerPatience)
+	defer done()
+	turn := c.theTurn(ctx)
 	switch turn {
 	case "":
 		return "", ErrIdle
 	case unnamedTurn:
 		return "", fmt.Errorf("this turn was started elsewhere: %w", ErrNoQueue)
 	}
-	r, err := c.input(c.l.life, "", inputRequest{Turn: turn, Message: item.ID, Text: item.Text, Mode: item.Mode})
+	r, err := c.input(ctx, "", inputRequest{Turn: turn, Message: item.ID, Text: item.Text, Mode: item.Mode})
 	return clip(r.State, maxIDBytes), err
 }
 

@@ -464,8 +464,8 @@ func TestOutcomes(t *testing.T) {
 			go func() {
 				<-taken
 				// The reply has been read when the turn has its name.
-				for c.turn() != "1_9" {
-					time.Sleep(time.Millisecond)
+				if turn := c.theTurn(testContext(t)); turn != "1_9" {
+					t.Errorf("the turn is %q", turn)
 				}
 				tt.then(s)
 			}()

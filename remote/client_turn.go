@@ -72,15 +72,20 @@ func (c *Client) run(ctx context.Context, req turnRequest, forms Forms) (Outcome
 	c.mu.Lock()
 	c.runs[r] = true
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.runs, r)
-		c.mu.Unlock()
-	}()
+	defer c.forget(r)
 	if !c.l.facts.Stream {
 		return c.pollTurn(ctx, r, req)
 	}
 	return c.streamTurn(ctx, r, req, forms)
+}
+
+func (c *Client) forget(r *run) {
+	c.mu.Lock()
+	delete(c.runs, r)
+	c.mu.Unlock()
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.f.touch()
 }
 
 func (c *Client) streamTurn(ctx context.Context, r *run, req turnRequest, forms Forms) (Outcome, error) {
@@ -116,10 +121,18 @@ func (c *Client) post(r *run, req turnRequest) error {
 	if reply.Turn == "" && !beside(req) || len(reply.Turn) > maxIDBytes {
 		return notServer(errors.New("it took the request and gave the turn no name"))
 	}
-	c.mu.Lock()
-	r.turn = reply.Turn
-	c.mu.Unlock()
+	c.name(r, reply.Turn)
 	return nil
+}
+
+// name notes what the server calls a turn.
+func (c *Client) name(r *run, turn string) {
+	c.mu.Lock()
+	r.turn = turn
+	c.mu.Unlock()
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.f.touch()
 }
 
 // beside reports whether a request may be one that the server has done when it takes it:
@@ -254,32 +267,45 @@ func (c *Client) Cancel() {
 func (c *Client) Skip() { c.stopRunning(true) }
 
 func (c *Client) stopRunning(goOn bool) {
-	turn := c.turn()
-	if turn == "" {
-		return
-	}
 	c.l.spawn(func() {
 		ctx, done := context.WithTimeout(c.l.life, cancelPatience)
 		defer done()
+		turn := c.theTurn(ctx)
+		if turn == "" {
+			return
+		}
 		if err := c.sendCancel(ctx, turn, goOn); err != nil && ctx.Err() == nil {
 			c.f.say(event.Warning, "the turn could not be stopped: "+err.Error())
 		}
 	})
 }
 
-// turn is the turn that runs, as far as is known.
-func (c *Client) turn() string {
-	if turn := c.f.running(); turn != "" {
-		return turn
+// theTurn is the turn that runs, as far as is known. It waits for the name of one that
+// was only just sent; empty when there is none.
+func (c *Client) theTurn(ctx context.Context) (turn string) {
+	err := c.f.await(ctx, func() bool {
+		var sent bool
+		if turn = c.f.turn; turn == "" {
+			turn, sent = c.ownTurn()
+		}
+		return turn != "" || !sent
+	})
+	if err != nil {
+		return ""
 	}
+	return turn
+}
+
+// ownTurn is the turn that this client started, and whether there is one.
+func (c *Client) ownTurn() (turn string, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.runs {
 		if r.turn != "" {
-			return r.turn
+			return r.turn, true
 		}
 	}
-	return ""
+	return "", len(c.runs) > 0
 }
 
 // sendCancel stops one turn and no other. That it is over already is no error.

@@ -96,9 +96,7 @@ func (c *Client) pollTurn(ctx context.Context, r *run, req turnRequest) (Outcome
 		if err := p.adopt(ctx, err); err != nil {
 			return Outcome{}, err
 		}
-		c.mu.Lock()
-		r.turn = unnamedTurn
-		c.mu.Unlock()
+		c.name(r, unnamedTurn)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("send the request: %w", err)
 	}
@@ -321,7 +319,7 @@ func (c *Client) answerPlain(ctx context.Context, q ask, decision string, a even
 		c.f.sending(q.callID, false)
 		return fmt.Errorf("answer the question: %w", err)
 	}
-	c.f.emit(event.Event{Kind: event.Answered, Turn: c.turn(), Answer: &a})
+	c.f.emit(event.Event{Kind: event.Answered, Turn: c.f.running(), Answer: &a})
 	return err
 }
 
