@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 //	                  for byte, with one context window
 //	mode MODE PATH    fails unless the permission bits of PATH are MODE
 //	readme FILE       writes the session of README.md as a terminal script
-//	commands DOC FILE writes the commands of a page in docs as a shell script
+//	commands DOC FILE writes the commands of a page in docs as a shell script, but for
+//	                  those that need what a test does not have
+//	session DOC N FILE writes the N-th session of a page as a terminal script
 //	term FILE         runs a program in a terminal as FILE says (see term_test.go)
 func TestScripts(t *testing.T) { testscript.Run(t, scriptParams()) }
 
@@ -48,6 +50,7 @@ func scriptParams() testscript.Params {
 			"term":     cmdTerm,
 			"readme":   cmdReadme,
 			"commands": cmdCommands,
+			"session":  cmdSession,
 		},
 	}
 }
@@ -177,7 +180,7 @@ func cmdCommands(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text, err := os.ReadFile(filepath.Join("docs", args[0]))
 	ts.Check(err)
-	script := "set -ex\n" + strings.Join(fences(string(text))["sh"], "")
+	script := "set -ex\n" + strings.TrimPrefix(strings.Join(fences(string(text))["sh"], ""), twoCommands)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(script), 0o600))
 }
 

@@ -28,9 +28,10 @@ func onlyWord(sub string, v *config.Values, word string) error {
 	return nil
 }
 
+// configCommand takes the flags of all settings, and shows them as a layer.
 func configCommand() subcommand {
 	var asJSON bool
-	sub := config.Sub{Name: "config", Usage: "show [--json]", Meaning: "print every setting and which layer set it",
+	sub := config.Sub{Name: "config", Usage: "show [--json]", Meaning: "print every setting and which layer set it, flags given here included", Settings: config.Names(),
 		Flags: func(s *pflag.FlagSet) { s.BoolVar(&asJSON, "json", false, "print JSON") }}
 	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
 		if err := onlyWord("config", v, "show"); err != nil {

@@ -49,6 +49,17 @@ func Table() []Setting {
 	return table
 }
 
+// Names returns the names of all settings that are more than a request for one run.
+func Names() []string {
+	var names []string
+	for _, s := range Table() {
+		if !s.FlagOnly {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 const (
 	maxTokens  = 16_777_216 // above the window of every known model
 	maxBytes   = 16_777_216

@@ -16,6 +16,7 @@ func TestText(t *testing.T) {
 		{"title", "# The title\n", "The title\n=========\n"},
 		{"heading and paragraph", "## Keys\n\nOne two three four\nfive six.\n", "Keys\n\n  One two three four five\n  six.\n"},
 		{"marks", "**Bold `x`** and *thin*, `a * b`.", "  Bold `x` and thin, `a *\n  b`.\n"},
+		{"stars as notes", "`a` *, `b` * and", "  `a` *, `b` * and\n"},
 		{"a star alone", "2 * 3 and 4 * 5", "  2 * 3 and 4 * 5\n"},
 		{"items", "- one two three four five\n  six\n- b\n  - c\n1. d\n", "  - one two three four\n    five six\n  - b\n    - c\n  1. d\n"},
 		{"code", "```sh\na  b\n\n# c\n```\n", "      a  b\n\n      # c\n"},

@@ -141,7 +141,7 @@ type span struct {
 	text string
 }
 
-var inline = regexp.MustCompile("`([^`]+)`" + `|\*\*(.+?)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)`)
+var inline = regexp.MustCompile("`([^`]+)`" + `|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^\]]+)\]\(([^)\s]+)\)`)
 
 // spans divides the text of a block. Links become what a reader without a browser can
 // follow.
