@@ -82,10 +82,11 @@ type Server struct {
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced when there is news for streams
 	following *follower
-	turn      *turn  // the one that runs or waits, else the last one, else nil
-	held      string // why no turn may start though none runs
-	ends      []turnEnd
-	endCount  atomic.Int64 // changed with the lock held
+	turn      *turn        // the one that runs or waits, else the last one, else nil
+	held      string       // why no turn may start though none runs
+	last      *Outcome     // of the turn that ended last
+	turns     []turnNews   // what streams tell of turns, oldest first
+	newsCount atomic.Int64 // of them all; changed with the lock held
 	approvals map[string]*pending
 	forms     map[string]*form
 	formCount int64

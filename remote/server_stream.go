@@ -23,7 +23,7 @@ type subscriber struct {
 	buf    bytes.Buffer // what is written next
 
 	sent  int64 // number of the last event that was handed over
-	ends  int64 // number of the last turn's end that was
+	told  int64 // number of the last news of a turn that was
 	forms int64 // number of the last form that was
 }
 
@@ -119,7 +119,7 @@ func (u *subscriber) wait(ctx context.Context, events <-chan event.Event, change
 
 // begin writes the state, with which every stream begins.
 func (u *subscriber) begin() {
-	u.ends = u.server.endCount.Load()
+	u.told = u.server.newsCount.Load()
 	u.message(msgState, u.state())
 }
 
@@ -128,22 +128,18 @@ func (u *subscriber) state() State {
 	s := u.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := State{Session: s.following.id, Seq: s.following.conv.LastSeq()}
+	st := State{Session: s.following.id, Seq: s.following.conv.LastSeq(), Last: s.last}
 	if t := s.active(); t != nil {
 		st.Turn = t.id
-	}
-	if n := len(s.ends); n > 0 {
-		last := s.ends[n-1].outcome
-		st.Last = &last
 	}
 	return st
 }
 
-// event writes one event, and before it the ends of turns that it comes after.
+// event writes one event, and before it the news of turns that it comes after.
 func (u *subscriber) event(e event.Event) {
-	if s := u.server; s.endCount.Load() != u.ends {
+	if s := u.server; s.newsCount.Load() != u.told {
 		s.mu.Lock()
-		u.turnEnds()
+		u.turns()
 		s.mu.Unlock()
 	}
 	env := Envelope{Event: e}
@@ -166,35 +162,29 @@ func (u *subscriber) approval(e event.Event) string {
 	return ""
 }
 
-// turnEnds writes the states after those turns whose last event was written. The
-// server's lock is held.
-func (u *subscriber) turnEnds() {
-	s := u.server
-	for _, end := range s.ends {
-		last := end.last[u.from.id]
-		if end.number <= u.ends {
+// turns writes the news of turns that is due: the one before it and its events were
+// written. The server's lock is held.
+func (u *subscriber) turns() {
+	for _, n := range u.server.turns {
+		if n.number <= u.told {
 			continue
 		}
-		if u.sent < last {
+		if u.sent < n.last[u.from.id] {
 			return
 		}
-		u.ends = end.number
-		st := State{Session: s.following.id, Seq: last, Last: &end.outcome}
-		if t := s.active(); t != nil {
-			st.Turn = t.id
-		}
-		u.message(msgState, st)
+		u.told = n.number
+		u.message(msgState, n.state)
 	}
 }
 
-// news writes what came beside events: ends of turns, forms, and that another
+// news writes what came beside events: news of turns, forms, and that another
 // conversation is the current one, when all of this one was written. It returns the
 // channel that says when to look again.
 func (u *subscriber) news() (changed <-chan struct{}, switched bool) {
 	s := u.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u.turnEnds()
+	u.turns()
 	for _, f := range s.newForms(u.forms) {
 		u.forms = f.number
 		u.message(msgForm, f.shown)

@@ -41,15 +41,25 @@ func (t *turn) owns(f *follower, e event.Event) bool {
 	return !e.Time.Before(t.began)
 }
 
-// turnEnd is the end of a turn as the streams tell it: after the last of its events.
-type turnEnd struct {
-	number  int64
-	outcome Outcome
-	last    map[string]int64 // of each conversation that it had: its newest event then
+// turnNews is the beginning or the end of a turn as the streams tell it: before the
+// first or after the last of its events.
+type turnNews struct {
+	number int64
+	state  State
+	last   map[string]int64 // of each conversation that it was in: its newest event then
 }
 
-// keptEnds is how many ends are kept for streams that are behind.
-const keptEnds = 64
+// keptNews is how much is kept for streams that are behind.
+const keptNews = 128
+
+// tell has the streams tell of a turn. The lock is held.
+func (s *Server) tell(st State, last map[string]int64) {
+	s.turns = append(s.turns, turnNews{s.newsCount.Add(1), st, last})
+	if len(s.turns) > keptNews {
+		s.turns = s.turns[1:]
+	}
+	s.announce()
+}
 
 // active is the turn that runs or waits. The lock is held.
 func (s *Server) active() *turn {
@@ -144,6 +154,7 @@ func (s *Server) reserve(in turnRequest) (*turn, error) {
 		t.input.Before = []event.Event{{Kind: event.Note, Text: "The documents that are open in the person's editor:\n" + in.OpenDocuments}}
 	}
 	s.turn = t
+	s.tell(State{Session: f.id, Turn: t.id, Seq: t.after, Last: s.last}, map[string]int64{f.id: t.after})
 	return t, nil
 }
 
@@ -271,15 +282,11 @@ func (s *Server) end(t *turn, reason event.Reason, err error) {
 	defer s.mu.Unlock()
 	t.over = true
 	t.complete(reason, err)
-	out := Outcome{Turn: t.id, Reason: reason, Submit: t.submit, Draft: t.draft}
+	s.last = &Outcome{Turn: t.id, Reason: reason, Submit: t.submit, Draft: t.draft}
 	if err != nil {
-		out.Error, out.Hint = err.Error(), hintText(err)
+		s.last.Error, s.last.Hint = err.Error(), hintText(err)
 	}
-	s.ends = append(s.ends, turnEnd{s.endCount.Add(1), out, map[string]int64{t.from.id: t.from.seen, f.id: last}})
-	if len(s.ends) > keptEnds {
-		s.ends = s.ends[1:]
-	}
-	s.announce()
+	s.tell(State{Session: f.id, Seq: last, Last: s.last}, map[string]int64{t.from.id: t.from.seen, f.id: last})
 }
 
 func (s *Server) events(_ context.Context, a asked) (reply, error) {
