@@ -348,9 +348,9 @@ func (c *conn) watch(f func(done, total float64, text string)) (token string, fo
 }
 
 func progressLine(done, total float64, text string) string {
-	line := strconv.FormatFloat(done, 'f', -1, 64)
+	line := strconv.FormatFloat(done, 'g', 12, 64)
 	if total > 0 {
-		line += "/" + strconv.FormatFloat(total, 'f', -1, 64)
+		line += "/" + strconv.FormatFloat(total, 'g', 12, 64)
 	}
 	if text != "" {
 		line += " " + plain(text, 200)

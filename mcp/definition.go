@@ -11,6 +11,10 @@ import (
 	"unicode/utf8"
 )
 
+// maxDefinition bounds what a server says of one tool, in bytes: a person has to be able
+// to read it.
+const maxDefinition = 1 << 18
+
 // Definition is a tool as its server describes it, word for word.
 type Definition struct {
 	Name        string          `json:"name"`
@@ -23,11 +27,14 @@ type Definition struct {
 // parseDefinition reads one element of a list of tools.
 func parseDefinition(raw json.RawMessage) (Definition, error) {
 	var d Definition
+	if len(raw) > maxDefinition {
+		return d, fmt.Errorf("read a tool: its definition has more than %d bytes", maxDefinition)
+	}
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return d, fmt.Errorf("read a tool: %w", jsonError(err))
 	}
-	if d.Name == "" || len(d.Name) > 256 || !utf8.ValidString(d.Name) {
-		return d, errors.New("read a tool: it has no usable name")
+	if d.Name == "" || len(d.Name) > 256 || plain(d.Name, 256) != d.Name || strings.ContainsAny(d.Name, "\n\t") {
+		return d, fmt.Errorf("read a tool: %q is no usable name", plain(d.Name, 60))
 	}
 	if string(d.Annotations) == "null" {
 		d.Annotations = nil

@@ -72,6 +72,9 @@ func readRegular(path string, noLink bool) ([]byte, error) {
 		flags |= unix.O_NOFOLLOW
 	}
 	f, err := os.OpenFile(path, flags, 0)
+	if noLink && errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("read %q: it is a link, and a project's file is read through none", path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,6 +65,7 @@ type Hub struct {
 	taken   []tools.Tool     // what the turns have
 	problem []string         // why tools are not offered
 	told    map[string]bool  // notices that were given
+	schemas map[string]json.RawMessage
 }
 
 // Open reads the registry. It starts no server.
@@ -74,7 +76,7 @@ func Open(o Options) *Hub {
 			home: o.Home, root: o.Root, version: o.Version, start: o.StartTimeout, call: o.CallTimeout,
 			web: newHTTP(o.Proxy), other: o.Transport,
 		},
-		launches: make(chan *link), served: make(chan struct{}), links: map[string]*link{}, told: map[string]bool{},
+		launches: make(chan *link), served: make(chan struct{}), links: map[string]*link{}, told: map[string]bool{}, schemas: map[string]json.RawMessage{},
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // member is one member of a JSON object: its name, its value as it stands, and where
@@ -21,7 +22,16 @@ type member struct {
 // membersOf reads the members of the object in text, in order. Two names that are
 // equal, or differ in letter case alone, are an error: readers of the text would not
 // agree on what it says.
-func membersOf(text []byte) ([]member, error) {
+func membersOf(text []byte) ([]member, error) { return readMembers(text, folded) }
+
+// membersExact is membersOf for names that may differ in letter case alone, as those of
+// variables do.
+func membersExact(text []byte) ([]member, error) {
+	return readMembers(text, func(name string) string { return name })
+}
+
+// readMembers reads the members of an object. Names that same makes equal are an error.
+func readMembers(text []byte, same func(string) string) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	tok, err := dec.Token()
 	if err != nil {
@@ -31,17 +41,17 @@ func membersOf(text []byte) ([]member, error) {
 		return nil, errors.New("it is not an object")
 	}
 	var list []member
+	seen := map[string]string{}
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
 			return nil, jsonError(err)
 		}
 		m := member{name: tok.(string)}
-		for _, other := range list {
-			if strings.EqualFold(other.name, m.name) {
-				return nil, fmt.Errorf("the name %q stands twice (as %q)", m.name, other.name)
-			}
+		if other, twice := seen[same(m.name)]; twice {
+			return nil, fmt.Errorf("the name %q stands twice (as %q)", m.name, other)
 		}
+		seen[same(m.name)] = m.name
 		m.key = lastQuote(text, int(dec.InputOffset()))
 		if err := dec.Decode(&m.raw); err != nil {
 			return nil, jsonError(err)
@@ -57,6 +67,18 @@ func membersOf(text []byte) ([]member, error) {
 		return nil, errors.New("there is text after the object")
 	}
 	return list, nil
+}
+
+// folded is the same for names that differ in letter case alone, as strings.EqualFold
+// has it.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
 }
 
 // lastQuote returns where the JSON string begins that ends at end.

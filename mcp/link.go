@@ -319,6 +319,9 @@ func (l *link) current(ctx context.Context, c *conn) error {
 	if !c.stale.Load() {
 		return nil
 	}
+	limit := l.hub.dial.callTimeout(l.entry)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout{limit})
+	defer cancel()
 	err := l.list(ctx, c, false)
 	if err != nil {
 		c.stale.Store(true)

@@ -235,6 +235,9 @@ func (l *login) authorise(ctx context.Context, handler *transport.OAuthHandler, 
 	if err != nil {
 		return fmt.Errorf("find the authorization server: %w", err)
 	}
+	if err := checkURL(where); err != nil {
+		return fmt.Errorf("the authorization server gave the address %q: %w", plain(where, 200), err)
+	}
 	show(where)
 	select {
 	case answer := <-l.answer:

@@ -152,11 +152,16 @@ func changes(before, after []tools.Tool) string {
 			parts = append(parts, "-"+n)
 		}
 	}
+	return strings.Join(fewOf(parts), " ")
+}
+
+// fewOf cuts a list that is shown in one line.
+func fewOf(list []string) []string {
 	const most = 6
-	if len(parts) > most {
-		parts = append(parts[:most], fmt.Sprintf("and %d more", len(parts)-most))
+	if len(list) <= most {
+		return list
 	}
-	return strings.Join(parts, " ")
+	return append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
 }
 
 // untold leaves out what was told before. h.mu is held.
@@ -189,7 +194,7 @@ func (h *Hub) notices() []string {
 		}
 	}
 	if len(waiting) > 0 {
-		list = append(list, fmt.Sprintf("this project wants to run MCP servers that nobody approved: %s; `/mcp trust` shows them and asks", strings.Join(waiting, ", ")))
+		list = append(list, fmt.Sprintf("this project wants to run MCP servers that nobody approved: %s; `/mcp trust` shows them and asks", strings.Join(fewOf(waiting), ", ")))
 	}
 	for _, l := range h.sortedLinks() {
 		list = append(list, l.notices(h.reg.pins.server(l.key) == nil)...)

@@ -224,18 +224,22 @@ func (h *Hub) Ask(ctx context.Context, name, prompt string, args map[string]stri
 		return "", fmt.Errorf("MCP server %s: prompt %s: %w", name, prompt, c.failure(ctx, err))
 	}
 	var r struct {
-		Messages []struct {
-			Content part `json:"content"`
-		} `json:"messages"`
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return "", fmt.Errorf("MCP server %s: prompt %s cannot be read", name, prompt)
+		Messages json.RawMessage `json:"messages"`
 	}
 	g := &gathered{}
-	for _, m := range r.Messages {
-		g.add(m.Content)
+	err = json.Unmarshal(raw, &r)
+	if err == nil {
+		_, err = eachElement(r.Messages, maxParts, func(one json.RawMessage) {
+			var m struct{ Content part }
+			if json.Unmarshal(one, &m) == nil {
+				g.add(m.Content)
+			}
+		})
 	}
-	text := g.text()
+	if err != nil {
+		return "", fmt.Errorf("MCP server %s: prompt %s cannot be read", name, prompt)
+	}
+	text := plain(g.text(), len(raw)) // a person sees all of what they send
 	if len(text) > max {
 		return "", fmt.Errorf("the prompt is %d bytes long; at most %d are taken (mcp_prompt_max_bytes)", len(text), max)
 	}

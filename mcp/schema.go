@@ -14,6 +14,11 @@ const (
 	maxRefs        = 256     // references followed in one schema
 	maxEnum        = 64      // values of an enumeration
 	maxSource      = 1 << 18 // bytes of a schema that is read at all
+	maxProps       = 1000    // properties of an object; with more it is too large in any case
+	// maxWork is how many times its length may be read of a schema, with workFloor bytes
+	// at least: references can lead to the same part again and again.
+	maxWork   = 10
+	workFloor = 1 << 15
 )
 
 // emptySchema takes any object.
@@ -27,10 +32,10 @@ func normalise(raw json.RawMessage) json.RawMessage {
 	if len(raw) > maxSource {
 		return json.RawMessage(emptySchema)
 	}
-	n := &normaliser{root: raw, depth: maxSchemaDepth, phrase: maxPhrase}
+	n := newNormaliser(raw, maxSchemaDepth, maxPhrase)
 	out := n.top()
 	if len(out) > maxSchemaSize {
-		n = &normaliser{root: raw, depth: 2, phrase: 0}
+		n = newNormaliser(raw, 2, 0)
 		out = n.top()
 	}
 	if len(out) > maxSchemaSize {
@@ -44,6 +49,18 @@ type normaliser struct {
 	depth  int
 	phrase int // longest description; 0 leaves them out
 	refs   int
+	left   int                                   // bytes that may still be read
+	places map[string]map[string]json.RawMessage // objects that references lead through
+}
+
+func newNormaliser(raw json.RawMessage, depth, phrase int) *normaliser {
+	return &normaliser{root: raw, depth: depth, phrase: phrase, left: maxWork*len(raw) + workFloor, places: map[string]map[string]json.RawMessage{}}
+}
+
+// spend counts what is about to be read, and reports whether it may be.
+func (n *normaliser) spend(raw json.RawMessage) bool {
+	n.left -= len(raw)
+	return n.left >= 0
 }
 
 // node is a schema that is being put together.
@@ -64,11 +81,11 @@ type prop struct {
 
 func (n *normaliser) top() json.RawMessage {
 	s := n.read(n.root, 0, nil)
-	if s == nil || len(s.props) == 0 && len(s.anyOf) == 0 {
-		return json.RawMessage(emptySchema)
-	}
 	for _, alternative := range s.anyOf {
 		s.absorb(alternative)
+	}
+	if len(s.props) == 0 {
+		return json.RawMessage(emptySchema)
 	}
 	s.typ, s.description, s.enum, s.items, s.anyOf = "object", "", nil, nil, nil
 	var b bytes.Buffer
@@ -80,7 +97,7 @@ func (n *normaliser) top() json.RawMessage {
 // unless it is already.
 func (s *node) absorb(o *node) {
 	for _, p := range o.props {
-		if !slices.ContainsFunc(s.props, func(q prop) bool { return q.name == p.name }) {
+		if len(s.props) < maxProps && !slices.ContainsFunc(s.props, func(q prop) bool { return q.name == p.name }) {
 			s.props = append(s.props, p)
 		}
 	}
@@ -88,6 +105,9 @@ func (s *node) absorb(o *node) {
 
 // read makes a node of a schema. trail are the references that led here.
 func (n *normaliser) read(raw json.RawMessage, depth int, trail []string) *node {
+	if !n.spend(raw) {
+		return &node{}
+	}
 	list, err := membersOf(raw)
 	if err != nil {
 		return &node{} // true, false, or broken: anything
@@ -105,6 +125,7 @@ func (n *normaliser) read(raw json.RawMessage, depth int, trail []string) *node 
 			s.enum = []json.RawMessage{m.raw}
 		case "required":
 			_ = json.Unmarshal(m.raw, &s.required) // a broken list requires nothing
+			s.required = s.required[:min(len(s.required), maxProps)]
 		}
 	}
 	if ref, ok := memberOf(list, "$ref"); ok {
@@ -123,7 +144,7 @@ func (n *normaliser) parts(s *node, list []member, depth int, trail []string) {
 		switch m.name {
 		case "properties":
 			props, _ := membersLenient(m.raw)
-			for _, p := range props {
+			for _, p := range props[:min(len(props), maxProps)] {
 				s.props = append(s.props, prop{p.name, n.read(p.raw, depth+1, trail)})
 			}
 		case "items":
@@ -162,36 +183,46 @@ func (n *normaliser) follow(raw json.RawMessage, depth int, trail []string) *nod
 	if json.Unmarshal(raw, &ref) != nil || slices.Contains(trail, ref) || n.refs > maxRefs {
 		return &node{}
 	}
-	target, err := pointer(n.root, ref)
-	if err != nil {
+	target := n.pointer(ref)
+	if target == nil {
 		return &node{}
 	}
 	return n.read(target, depth, append(slices.Clone(trail), ref))
 }
 
-// pointer resolves a reference such as #/$defs/Item.
-func pointer(root json.RawMessage, ref string) (json.RawMessage, error) {
+// pointer resolves a reference such as #/$defs/Item. Nil is one that leads outside the
+// schema or nowhere.
+func (n *normaliser) pointer(ref string) json.RawMessage {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
-		return nil, errors.New("it leads outside the schema")
+		return nil
 	}
-	at := root
+	at, place := n.root, ""
 	for part := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
 		if part == "" {
 			continue
 		}
-		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
-		list, err := membersLenient(at)
-		if err != nil {
-			return nil, err
-		}
-		m, ok := memberOf(list, part)
-		if !ok {
-			return nil, errors.New("it leads nowhere")
-		}
-		at = m.raw
+		at = n.at(place, at)[strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")]
+		place += "/" + part
 	}
-	return at, nil
+	return at
+}
+
+// at returns the members of the object raw that stands at a place in the schema. Each
+// is read once.
+func (n *normaliser) at(place string, raw json.RawMessage) map[string]json.RawMessage {
+	if m, known := n.places[place]; known {
+		return m
+	}
+	m := map[string]json.RawMessage{}
+	if n.spend(raw) {
+		list, _ := membersLenient(raw) // what is no object has none
+		for _, member := range list {
+			m[member.name] = member.raw
+		}
+	}
+	n.places[place] = m
+	return m
 }
 
 // membersLenient is membersOf for names that may differ in letter case alone, as
@@ -202,6 +233,7 @@ func membersLenient(raw json.RawMessage) ([]member, error) {
 		return nil, errors.New("it is not an object")
 	}
 	var list []member
+	seen := map[string]bool{}
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
@@ -211,7 +243,8 @@ func membersLenient(raw json.RawMessage) ([]member, error) {
 		if err := dec.Decode(&m.raw); err != nil {
 			return nil, err
 		}
-		if _, twice := memberOf(list, m.name); !twice {
+		if !seen[m.name] {
+			seen[m.name] = true
 			list = append(list, m)
 		}
 	}

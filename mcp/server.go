@@ -103,13 +103,13 @@ func (s *Server) set(m member) error {
 	case "args":
 		return decode(m.raw, &s.Args, "must be a list of texts")
 	case "env":
-		return decode(m.raw, &s.Env, "must map names to texts")
+		return decodeMap(m.raw, &s.Env, membersExact)
 	case "cwd":
 		return decode(m.raw, &s.Cwd, "must be a text")
 	case "url":
 		return decode(m.raw, &s.URL, "must be a text")
 	case "headers":
-		return decode(m.raw, &s.Headers, "must map names to texts")
+		return decodeMap(m.raw, &s.Headers, membersOf)
 	case "enabled":
 		return decode(m.raw, &s.Enabled, "must be true or false")
 	case "disabled":
@@ -135,6 +135,14 @@ func decode(raw json.RawMessage, into any, what string) error {
 		return errors.New(what)
 	}
 	return nil
+}
+
+// decodeMap reads an object of texts. read refuses names that stand twice.
+func decodeMap(raw json.RawMessage, into *map[string]string, read func([]byte) ([]member, error)) error {
+	if _, err := read(raw); err != nil {
+		return fmt.Errorf("must map names to texts: %w", err)
+	}
+	return decode(raw, into, "must map names to texts")
 }
 
 // maxSeconds bounds the time-outs of an entry: an hour.
@@ -175,6 +183,9 @@ func (s *Server) setOAuth(raw json.RawMessage) error {
 		ClientID     string   `json:"clientId"`
 		ClientSecret string   `json:"clientSecret"`
 		Scopes       []string `json:"scopes"`
+	}
+	if _, err := membersOf(raw); err != nil {
+		return fmt.Errorf("must be an object with clientId, clientSecret and scopes: %w", err)
 	}
 	if err := decode(raw, &o, "must be an object with clientId, clientSecret and scopes"); err != nil {
 		return err

@@ -28,9 +28,24 @@ func newTool(h *Hub, l *link, pin toolPin) *tool {
 	t.spec = tools.Spec{
 		Name:        exposedName(t.server, pin.Name),
 		Description: pin.forModel(t.server),
-		Schema:      normalise(pin.Schema),
+		Schema:      h.normalised(pin.Schema),
 	}
 	return t
+}
+
+// normalised is normalise with a memory: the tools are listed anew for every turn.
+// h.mu is held.
+func (h *Hub) normalised(raw json.RawMessage) json.RawMessage {
+	const most = 4 * maxTools
+	if out, known := h.schemas[string(raw)]; known {
+		return out
+	}
+	if len(h.schemas) >= most {
+		clear(h.schemas)
+	}
+	out := normalise(raw)
+	h.schemas[string(raw)] = out
+	return out
 }
 
 // judge is the effect of a pinned tool; a person may have confirmed a milder one.

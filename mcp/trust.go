@@ -106,6 +106,9 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 	}
 	for _, v := range e.Variables {
 		row("uses", fmt.Sprintf("your variable %s (in its %s)", v.Name, v.Where))
+		if e.Scope == Project && e.Kind != Stdio {
+			row("! note", "SENDS THE VALUE OF YOUR VARIABLE "+v.Name+" to the address above")
+		}
 	}
 	row("off", strings.Join(e.Disabled, ", "))
 	row("ignored", strings.Join(e.Unknown, ", "))
@@ -151,12 +154,11 @@ type ToolReview struct {
 	// Claims are tools that claim to be milder than their names say. They count as
 	// external unless a person confirms the claim.
 	Claims []string
-	// Same says that the tools are the pinned ones.
-	Same bool
+	// Same says that the tools are the pinned ones, First that none were pinned before.
+	Same, First bool
 
-	key    string
-	seen   listing
-	pinned bool // there were pinned tools before
+	key  string
+	seen listing
 }
 
 // ReviewTools starts a server, if it does not run, and lists its tools for a person
@@ -200,7 +202,7 @@ func (h *Hub) listed(ctx context.Context, l *link) (ToolReview, error) {
 	pin := p.server(l.key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rv := ToolReview{Server: name, key: l.key, seen: l.seen, pinned: pin != nil, Same: pin != nil && driftOf(pin, l.seen.tools).empty()}
+	rv := ToolReview{Server: name, key: l.key, seen: l.seen, First: pin == nil, Same: pin != nil && driftOf(pin, l.seen.tools).empty()}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d tools", name, len(l.seen.tools))
 	if c.info != "" {
@@ -225,7 +227,7 @@ func (rv *ToolReview) show(b *strings.Builder, d Definition, old toolPin, known 
 		j = old.judge()
 	}
 	claim := ""
-	if !known && rv.pinned {
+	if !known && !rv.First {
 		claim = " (new)"
 	}
 	if j.Claim != approval.Unknown {

@@ -408,7 +408,7 @@ func trustFlow(ctx context.Context, hub *mcp.Hub, name string, a asking) error {
 		if a.ask == nil {
 			return withHint(errNobody, "zcoder mcp trust --yes approves what was shown")
 		}
-		if !a.ask(fmt.Sprintf("Let %s run here with exactly this content?", strings.Join(names, ", "))) {
+		if !a.ask(fmt.Sprintf("Let %s run here with exactly this content?", fewNames(names))) {
 			a.show("nothing was trusted")
 			return nil
 		}
@@ -429,6 +429,15 @@ func trustFlow(ctx context.Context, hub *mcp.Hub, name string, a asking) error {
 		errs = append(errs, trustTools(ctx, hub, n, a, len(rv.Names) > 0))
 	}
 	return errors.Join(errs...)
+}
+
+// fewNames cuts a list of names for a question; what is asked about was shown in full.
+func fewNames(list []string) string {
+	const most = 10
+	if len(list) > most {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return strings.Join(list, ", ")
 }
 
 // drifted are the servers whose tools are not the pinned ones. It starts those that
@@ -466,6 +475,10 @@ func trustTools(ctx context.Context, hub *mcp.Hub, name string, a asking, first 
 			a.show("nothing of " + name + " was trusted")
 			return hub.Untrust(name)
 		}
+		if rv.First {
+			a.show("no tools of " + name + " were confirmed")
+			return nil
+		}
 		a.show("the tools stay as they were confirmed before")
 		return nil
 	}
@@ -474,7 +487,7 @@ func trustTools(ctx context.Context, hub *mcp.Hub, name string, a asking, first 
 		if a.claims != nil {
 			believe = a.claims(rv.Claims)
 		} else {
-			believe = a.ask(fmt.Sprintf("Believe what %s claim, so that they no longer ask for every call?", strings.Join(rv.Claims, ", ")))
+			believe = a.ask(fmt.Sprintf("Believe what %s claim, so that they no longer ask for every call?", fewNames(rv.Claims)))
 		}
 	}
 	if err := hub.Confirm(rv, believe); err != nil {

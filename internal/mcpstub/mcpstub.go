@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +30,7 @@ func Main(args []string) int {
 	set.StringVar(&s.unknown, "unknown", "error", "what an unknown method gets: error, silence or death")
 	set.StringVar(&s.noise, "noise", "", "write this before everything else; Go escapes count")
 	set.IntVar(&s.pages, "page", 0, "tools on one page; 0 is all")
-	set.BoolVar(&s.deaf, "deaf", false, "answer nothing")
+	deaf := set.Bool("deaf", false, "answer nothing")
 	set.BoolVar(&s.chatter, "chatter", false, "write lines that are no messages between messages")
 	started := set.String("started", "", "append a line to this file at the start")
 	goodbye := set.String("goodbye", "", "append a line to this file when the input ends")
@@ -39,6 +40,7 @@ func Main(args []string) int {
 	if err := set.Parse(args); err != nil {
 		return 2
 	}
+	s.deaf.Store(*deaf)
 	if *started != "" {
 		appendLine(*started, "started")
 	}
@@ -78,7 +80,8 @@ func unescape(s string) string {
 
 type server struct {
 	tools, prompts, unknown, noise, say string
-	modern, deaf, chatter               bool
+	modern, chatter                     bool
+	deaf                                atomic.Bool
 	pages                               int
 
 	mu      sync.Mutex
@@ -124,7 +127,7 @@ func (s *server) serve(in io.Reader) int {
 			return 0
 		}
 		var m message
-		if json.Unmarshal(line, &m) != nil || s.deaf {
+		if json.Unmarshal(line, &m) != nil || s.deaf.Load() {
 			continue
 		}
 		if m.Method == "tools/call" {
@@ -298,6 +301,20 @@ func (s *server) call(m message) {
 	case "changed":
 		s.send(map[string]any{"method": "notifications/tools/list_changed"})
 		s.result(m.ID, text("told"))
+	case "storm":
+		for range a.N {
+			s.send(map[string]any{"method": "notifications/tools/list_changed"})
+		}
+		s.result(m.ID, text("stormed"))
+	case "flood":
+		for i := range a.N {
+			s.send(map[string]any{"method": "notifications/progress", "params": map[string]any{"progressToken": p.Meta.Token, "progress": float64(i) * 1e300, "message": a.Text}})
+		}
+		s.result(m.ID, text("flooded"))
+	case "deaf":
+		s.deaf.Store(true)
+		s.send(map[string]any{"method": "notifications/tools/list_changed"})
+		s.result(m.ID, text("deaf now"))
 	case "prompts-changed":
 		s.send(map[string]any{"method": "notifications/prompts/list_changed"})
 		s.result(m.ID, text("told"))
