@@ -98,7 +98,7 @@ func (g *gatherer) split(texts []string) []string {
 	}
 	for _, text := range texts {
 		add(text)
-		for p := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n=:;,|&()<>\"'`{}", r) }) {
+		for p := range strings.FieldsFuncSeq(text, parts) {
 			if g.left == 0 {
 				return list
 			}
@@ -112,10 +112,16 @@ func (g *gatherer) split(texts []string) []string {
 	return list
 }
 
+// parts reports what stands between the words of a text.
+func parts(r rune) bool { return strings.ContainsRune(" \t\r\n=:;,|&()<>\"'`{}", r) }
+
 // learn notes a word that names a program which loads code by itself, or a directory.
 func (g *gatherer) learn(word string) {
 	if dir, ok := g.directory(word); ok {
-		if g.named = append(g.named, dir); !slices.Contains(g.bases, dir) && len(g.bases) < maxBases {
+		if len(g.named) < maxBases {
+			g.named = append(g.named, dir)
+		}
+		if !slices.Contains(g.bases, dir) && len(g.bases) < maxBases {
 			g.bases = append(g.bases, dir)
 		}
 		return
@@ -278,8 +284,13 @@ func (g *gatherer) pinPackage(dir string) {
 	var texts []string
 	for _, name := range []string{"main", "module", "bin", "exports", "imports", "scripts"} {
 		var v any
-		if m, ok := memberOf(list, name); ok && json.Unmarshal(m.raw, &v) == nil {
-			texts = append(texts, stringsIn(v)...)
+		m, ok := memberOf(list, name)
+		if !ok || json.Unmarshal(m.raw, &v) != nil {
+			continue
+		}
+		texts = append(texts, stringsIn(v)...)
+		if bin, ok := v.(map[string]any); ok && name == "bin" {
+			g.pinLinks(sortedKeys(bin))
 		}
 	}
 	words := g.split(texts)
@@ -289,6 +300,15 @@ func (g *gatherer) pinPackage(dir string) {
 	for _, word := range words {
 		g.pinWord(dir, word)
 		g.pinWord(dir, filepath.Join(word, "index"))
+	}
+}
+
+// pinLinks pins the links in node_modules by which programs of packages are started.
+func (g *gatherer) pinLinks(programs []string) {
+	for _, name := range programs[:min(len(programs), maxBases)] {
+		for _, dir := range append(g.upwards(), g.named...) {
+			g.pin(filepath.Join(dir, "node_modules", ".bin", filepath.Base(name)), false)
+		}
 	}
 }
 
@@ -328,10 +348,12 @@ func (g *gatherer) lookUp(args []string, found func(file string)) {
 			g.lookUpPackage(word, found)
 		}
 	}
-	for i, arg := range args {
-		module, ok := strings.CutPrefix(arg, "-m")
-		if module == "" && i+1 < len(args) {
-			module = args[i+1]
+	words := strings.FieldsFunc(strings.Join(args, " "), parts)
+	words = words[:min(len(words), maxWords)]
+	for i, word := range words {
+		module, ok := strings.CutPrefix(word, "-m")
+		if module == "" && i+1 < len(words) {
+			module = words[i+1]
 		}
 		if python && ok && moduleName.MatchString(module) {
 			g.lookUpModule(module, found)
@@ -344,7 +366,7 @@ func (g *gatherer) lookUpPackage(name string, found func(file string)) {
 	if at := strings.LastIndexByte(name, '@'); at > 0 {
 		name = name[:at]
 	}
-	for _, dir := range g.upwards() {
+	for _, dir := range append(g.upwards(), g.named...) {
 		modules := filepath.Join(dir, "node_modules")
 		found(filepath.Join(modules, ".bin", filepath.Base(name)))
 		found(filepath.Join(modules, name, "package.json"))
@@ -419,7 +441,7 @@ func (g *gatherer) pin(file string, relative bool) {
 // pinInterpreter pins what the first line of a script names as its interpreter.
 func (g *gatherer) pinInterpreter(file string) {
 	for _, word := range interpreter(file) {
-		if g.pin(g.absolute(word), true); kindOf(word) != nil {
+		if g.pin(g.absolute(word), !filepath.IsAbs(word)); kindOf(word) != nil {
 			g.meet(kindOf(word))
 		}
 	}

@@ -71,6 +71,9 @@ var pinCases = map[string]pinCase{
 	"npx, a program":                  {`"command":"npx","args":["-y","tool@1.2"]`, "node_modules/.bin/tool", nil},
 	"npx, a package":                  {`"command":"npx","args":["@a/tool"]`, "node_modules/@a/tool/package.json", nil},
 	"npx, its code":                   {`"command":"npx","args":["@a/tool"]`, "node_modules/@a/tool/dist/cli.js", map[string]string{"node_modules/@a/tool/package.json": `{"bin":{"tool":"dist/cli.js"}}`}},
+	"npx, the link of its program":    {`"command":"npx","args":["@a/tool"]`, "node_modules/.bin/tool-cli", map[string]string{"node_modules/@a/tool/package.json": `{"bin":{"tool-cli":"cli.js"}}`}},
+	"python module behind a shell":    {`"command":"sh","args":["-c","exec python3 -u -m 'pkg.x'; true"]`, "pkg/x.py", nil},
+	"npx elsewhere":                   {`"command":"npm","args":["--prefix","web","exec","tool"]`, "web/node_modules/.bin/tool", nil},
 	"npx behind a shell":              {`"command":"sh","args":["-c","exec npx tool"]`, "node_modules/.bin/tool", nil},
 	"uv":                              {`"command":"uv","args":["run","mcp-tool"]`, "pyproject.toml", nil},
 	"uv elsewhere":                    {`"command":"uv","args":["--directory","srv","run","main"]`, "srv/pyproject.toml", nil},
@@ -120,6 +123,9 @@ func TestOneByteOfWhatRunsStopsIt(t *testing.T) {
 			}
 			if !strings.Contains(rv.Text, "pins     "+c.file+" (") {
 				t.Errorf("the trust text does not name %s:\n%s", c.file, rv.Text)
+			}
+			if strings.Contains(rv.Text, "pins     /") {
+				t.Errorf("a file outside the workspace is pinned:\n%s", rv.Text)
 			}
 			b.trust(b.open())
 			if s, why := standing(t, b, "s"); s != Ready {

@@ -133,10 +133,10 @@ func (h *Hub) result(raw json.RawMessage) tools.Result {
 	if len(g.texts) == 0 && len(r.Structured) > 0 && string(r.Structured) != "null" {
 		g.texts = append(g.texts, structured(r.Structured))
 	}
-	if len(g.texts) == 0 {
-		g.say("(no output)")
-	}
 	text := g.text()
+	if text == "" {
+		text = "(no output)"
+	}
 	res := tools.Result{Status: tools.OK, Text: h.bound(text), Images: g.images}
 	res.Line = g.outcome(text)
 	if r.IsError {

@@ -42,11 +42,18 @@ func parseDefinition(raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// hints reads the annotations; those of a wrong type count as unsaid.
+// hints reads the annotations. All count as unsaid when one has a wrong type or a name
+// stands twice.
 func (d Definition) hints() Hints {
-	var h Hints
-	if json.Unmarshal(d.Annotations, &h) != nil {
+	list, err := membersOf(d.Annotations)
+	if err != nil {
 		return Hints{}
+	}
+	var h Hints
+	for name, into := range map[string]**bool{"readOnlyHint": &h.ReadOnly, "destructiveHint": &h.Destructive, "openWorldHint": &h.OpenWorld} {
+		if m, ok := memberOf(list, name); ok && json.Unmarshal(m.raw, into) != nil {
+			return Hints{}
+		}
 	}
 	return h
 }

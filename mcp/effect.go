@@ -10,9 +10,7 @@ import (
 
 // Hints are what a server says of a tool's behaviour. Nil is unsaid.
 type Hints struct {
-	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
-	Destructive *bool `json:"destructiveHint,omitempty"`
-	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+	ReadOnly, Destructive, OpenWorld *bool
 }
 
 // Judgement is what a tool may do as far as can be told from outside.

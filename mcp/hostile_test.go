@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -142,14 +143,14 @@ func TestStormsOfNotifications(t *testing.T) {
 	b.write(User, "s", b.entry(`"requestTimeout":20`))
 	h := b.run()
 	tool := offered(t, h)["mcp__s__echo"]
-	if res := call(t.Context(), t, tool, `{"text":"","do":"storm","n":20000}`, nil); res.Text != "stormed" {
+	if res := call(t.Context(), t, tool, `{"text":"","do":"storm","n":5000}`, nil); res.Text != "stormed" {
 		t.Errorf("a storm of changes: %+v", res)
 	}
 	if o := h.Refresh(t.Context()); len(o.Tools) != 4 || o.Changed != "" {
 		t.Errorf("after it %d tools are offered, %q", len(o.Tools), o.Changed)
 	}
 	var lines []string
-	res := call(t.Context(), t, tool, `{"text":"\u001b[31mred\nline","do":"flood","n":20000}`, func(line string) { lines = append(lines, line) })
+	res := call(t.Context(), t, tool, `{"text":"\u001b[31mred\nline","do":"flood","n":5000}`, func(line string) { lines = append(lines, line) })
 	if res.Text != "flooded" || len(lines) == 0 || len(lines) > 2000 {
 		t.Errorf("a flood of progress: %+v, %d lines", res, len(lines))
 	}
@@ -211,4 +212,52 @@ func TestTrustSaysWhichVariablesAreSent(t *testing.T) {
 	if !strings.Contains(rv.Text, "! note   SENDS THE VALUE OF YOUR VARIABLE MY_SESSION") || strings.Contains(rv.Text, "example/value") {
 		t.Errorf("the trust text:\n%s", rv.Text)
 	}
+}
+
+// FuzzResult reads results of calls. Whatever they hold, what the model gets is valid
+// UTF-8, not empty, and of bounded parts.
+func FuzzResult(f *testing.F) {
+	for _, seed := range []string{
+		`{"content":[{"type":"text","text":"a"},{"type":"image","data":"AAAA","mimeType":"image/png"},7,null]}`,
+		`{"content":[{"type":"resource","resource":{"uri":"x","blob":"AAAA","mimeType":"image/png"}}],"isError":true}`,
+		`{"content":{},"structuredContent":{"b":1,"a":[2.50]}}`, `{"structuredContent":[1,`, `null`, `[]`, "{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}",
+		`{"resultType":"input_required"}`, `{"content":[` + strings.Repeat(`{},`, 600) + `{}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	h := &Hub{o: Options{MaxOutput: 2000, Vision: func() bool { return true }}}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		res := h.result(raw)
+		if res.Text == "" || !utf8.ValidString(res.Text) || !utf8.ValidString(res.Line) {
+			t.Errorf("text %q, line %q", res.Text, res.Line)
+		}
+		if n := utf8.RuneCountInString(res.Text); n > 2200 || len(res.Images) > maxImages {
+			t.Errorf("%d characters and %d images", n, len(res.Images))
+		}
+		if strings.ContainsAny(res.Line, "\x1b\u202e") {
+			t.Errorf("line %q", res.Line)
+		}
+	})
+}
+
+// FuzzSplit divides what entries hold into words: each once, none empty, bounded, the
+// same each time.
+func FuzzSplit(f *testing.F) {
+	for _, seed := range []string{"sh -c 'exec ./x'", "--require=./a,b:c", "-r./x @file file:///y", "\x00", strings.Repeat("a b ", 2000)} {
+		f.Add(seed, "x=y")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		split := func() []string { return (&gatherer{left: maxWords}).split([]string{a, b}) }
+		words := split()
+		seen := map[string]bool{}
+		for _, w := range words {
+			if w == "" || seen[w] || len(w) > 4096 || strings.ContainsRune(w, 0) {
+				t.Errorf("word %q", w)
+			}
+			seen[w] = true
+		}
+		if len(words) > maxWords || !slices.Equal(words, split()) {
+			t.Errorf("%d words", len(words))
+		}
+	})
 }

@@ -73,9 +73,18 @@ func TestEffects(t *testing.T) {
 }
 
 func TestAnnotationsOfAWrongTypeAreUnsaid(t *testing.T) {
-	d := Definition{Name: "delete_x", Annotations: json.RawMessage(`{"readOnlyHint":"true"}`)}
-	if h := d.hints(); h.ReadOnly != nil {
-		t.Error("a text counts as a claim")
+	for _, text := range []string{
+		`{"readOnlyHint":"true"}`, `{"readOnlyHint":true,"destructiveHint":"true"}`, `{"readOnlyHint":false,"readOnlyHint":true}`,
+		`{"readOnlyHint":true,"ReadOnlyHint":false}`, `{"READONLYHINT":true}`, `[]`, `true`, ``,
+	} {
+		d := Definition{Name: "delete_x", Annotations: json.RawMessage(text)}
+		if h := d.hints(); h != (Hints{}) {
+			t.Errorf("%s counts as a claim", text)
+		}
+	}
+	d := Definition{Name: "x", Annotations: json.RawMessage(`{"title":"T","readOnlyHint":true,"destructiveHint":null}`)}
+	if h := d.hints(); h.ReadOnly == nil || !*h.ReadOnly || h.Destructive != nil {
+		t.Errorf("hints = %+v", h)
 	}
 }
 

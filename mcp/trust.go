@@ -87,7 +87,7 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 			row("", "which is "+p.Real)
 		}
 		for _, f := range sortedKeys(p.Files) {
-			row("pins", f+" (its content, here)")
+			row("pins", f+" (its content)")
 		}
 		for _, what := range p.Loose {
 			row("! note", what)
