@@ -32,6 +32,7 @@ const termPatience = 30 * time.Second
 //	size COLSxROWS      resizes the terminal
 //	absent TEXT         fails if TEXT has come so far
 //	rawabsent TEXT      the same for the bytes as they came, escapes counting as in send
+//	do COMMAND          has a shell run it, with the script's variables
 //	signal NAME         sends the program a signal (INT, TERM, HUP, CONT)
 //	exit STATUS         waits for its end with that status (last step of a terminal)
 //
@@ -105,6 +106,8 @@ func (t *terminal) step(line string) error {
 		return nil
 	case "rawabsent":
 		return t.rawAbsent(rest)
+	case "do":
+		return t.do(rest)
 	case "signal":
 		return t.signal(rest)
 	case "exit":
@@ -125,11 +128,15 @@ func (t *terminal) run(argv []string) error {
 		term = "xterm-256color"
 	}
 	env = append(env, "TERM="+term)
-	if t.ts.Getenv("FAR") == "tcp" {
-		var err error
-		if argv, err = t.overTCP(argv, env); err != nil {
-			return err
-		}
+	var err error
+	switch t.ts.Getenv("FAR") {
+	case "tcp":
+		argv, err = t.overTCP(argv, env)
+	case "ssh":
+		argv, env, err = t.overSSH(argv, env)
+	}
+	if err != nil {
+		return err
 	}
 	t.cmd = exec.Command(find(t.ts.Getenv("PATH"), argv[0]), argv[1:]...)
 	t.cmd.Env = env
@@ -205,6 +212,16 @@ func (t *terminal) send(text string) error {
 	}
 	_, err = t.master.WriteString(keys)
 	return err
+}
+
+func (t *terminal) do(command string) error {
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = t.ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + t.ts.Getenv("PATH"), "WORK=" + t.ts.Getenv("WORK")}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 func (t *terminal) rawAbsent(text string) error {

@@ -242,7 +242,9 @@ func (c *console) loop() {
 		case <-c.t.Interrupt:
 			c.interrupted()
 		case <-c.o.Arrived:
-			c.ring()
+			if c.o.Incoming != nil {
+				c.ring()
+			}
 		case <-c.ctx.Done():
 			c.leave(context.Cause(c.ctx))
 		}

@@ -75,7 +75,7 @@ type Options struct {
 	// nothing runs, before what the person entered meanwhile, and the draft stays; after
 	// one such turn what the person entered goes first. It must not block. Nil: none.
 	Incoming func() (in event.Input, ok bool)
-	// Arrived has a value when Incoming may have more; with Bell it rings.
+	// Arrived has a value when Incoming, which rings with Bell, or Waiting may have more.
 	Arrived <-chan struct{}
 	// Backlog says in a few words how much of that waits, "" for nothing. It is asked
 	// often and must not block. Nil: nothing.

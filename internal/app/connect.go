@@ -29,16 +29,17 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	}
 	ctx, stop, caught := catchHangups(ctx, !once && isTerminal(p.Stdout))
 	defer stop()
-	client, closeLink, err := connectTo(ctx, p, v, addr)
+	d := dialer{p: p, v: v, addr: addr}
+	client, err := d.dial(ctx)
 	if err != nil {
 		return statusFailed, err
 	}
-	defer closeLink()
+	defer d.close()
 	var status int
 	if once {
 		status, err = farOneShot(ctx, p, v, client, prompt)
 	} else {
-		status, err = farInteractive(ctx, p, v, client, prompt)
+		status, err = farInteractive(ctx, p, v, &d, client, prompt)
 	}
 	if s := caught(); s != 0 {
 		return s, nil
@@ -46,27 +47,69 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	return status, err
 }
 
-// connectTo connects to a server, over ssh to one that it starts there. closeLink ends
-// what was started for it.
-func connectTo(ctx context.Context, p Process, v *config.Values, addr remote.Address) (_ *remote.Client, closeLink func(), err error) {
-	cfg := remote.ClientConfig{
-		Address: addr, Session: v.String("resume"), Continue: v.Bool("continue"),
-		NewID: newRequestID, Timeout: v.Duration("remote-request-timeout"), Now: time.Now,
+// dialer connects to one server, over ssh to one that it starts there.
+type dialer struct {
+	p    Process
+	v    *config.Values
+	addr remote.Address
+	end  func() // ends what was started for the connection; nil for nothing
+}
+
+func (d *dialer) close() {
+	if d.end != nil {
+		d.end()
 	}
-	closeLink = func() {}
-	if addr.Kind == remote.SSH {
-		if cfg.Pipe, closeLink, err = startSSH(ctx, p, v, addr); err != nil {
-			return nil, nil, err
+	d.end = nil
+}
+
+// dial connects for the conversation that the flags ask for. What the far side asks on
+// the terminal, such as a passphrase, comes now.
+func (d *dialer) dial(ctx context.Context) (*remote.Client, error) {
+	newest := d.addr.Kind == remote.SSH && d.v.Bool("continue")
+	client, err := d.connect(ctx, d.v.String("resume"), false)
+	if err != nil || !newest {
+		return client, err
+	}
+	// The server there has just begun, so its current conversation is a new one.
+	list, err := client.Sessions(ctx)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	for _, s := range list {
+		if !s.Empty {
+			return client.Select(ctx, s.ID)
 		}
-	} else if cfg.Token, err = clientToken(v); err != nil {
-		return nil, nil, err
+	}
+	return client, nil
+}
+
+// again connects anew after the connection of a client was lost, if that is possible,
+// and asks nothing on the terminal.
+func (d *dialer) again(ctx context.Context, lost *remote.Client) (*remote.Client, error) {
+	d.close()
+	return d.connect(ctx, lost.Info().ID, true)
+}
+
+func (d *dialer) connect(ctx context.Context, session string, silent bool) (*remote.Client, error) {
+	cfg := remote.ClientConfig{
+		Address: d.addr, Session: session, Continue: d.v.Bool("continue"),
+		NewID: newRequestID, Timeout: d.v.Duration("remote-request-timeout"), Now: time.Now,
+	}
+	var err error
+	if d.addr.Kind == remote.SSH {
+		cfg.Name = d.addr.Target()
+		cfg.Pipe, d.end, err = startSSH(ctx, d.p, d.v, d.addr, silent)
+	} else {
+		cfg.Token, err = clientToken(d.v)
+	}
+	if err != nil {
+		return nil, err
 	}
 	client, err := remote.Dial(ctx, cfg)
 	if err != nil {
-		closeLink()
-		return nil, nil, err
+		d.close()
 	}
-	return client, closeLink, nil
+	return client, err
 }
 
 func clientToken(v *config.Values) (string, error) {

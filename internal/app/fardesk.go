@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"zcoder/internal/config"
 	"zcoder/internal/event"
@@ -21,9 +19,10 @@ import (
 // farDesk is the REPL's side of a server's workspace: what is the server's goes there,
 // the rest is done here.
 type farDesk struct {
-	p     Process
-	v     *config.Values
-	items atomic.Int64
+	p      Process
+	v      *config.Values
+	out    *outbox
+	dialer *dialer
 
 	mu     sync.Mutex
 	client *remote.Client
@@ -37,10 +36,15 @@ func (f *farDesk) conv() *remote.Client {
 
 // farInteractive talks to the person until they leave. What runs on the server then
 // goes on.
-func farInteractive(ctx context.Context, p Process, v *config.Values, client *remote.Client, first string) (int, error) {
+func farInteractive(ctx context.Context, p Process, v *config.Values, d *dialer, client *remote.Client, first string) (int, error) {
 	t, closeTerminal := openTerminal(p)
 	defer closeTerminal()
-	f := &farDesk{p: p, v: v, client: client}
+	f := &farDesk{p: p, v: v, dialer: d, client: client}
+	f.out = newOutbox(func(item event.Item) error {
+		_, err := f.conv().Enqueue(item)
+		return err
+	})
+	defer f.out.close()
 	if err := repl.Run(ctx, f.options(t, first)); err != nil && ctx.Err() == nil {
 		return statusFailed, err
 	}
@@ -54,7 +58,7 @@ func farInteractive(ctx context.Context, p Process, v *config.Values, client *re
 
 func (f *farDesk) options(t *repl.Terminal, first string) repl.Options {
 	o := repl.Options{
-		Conversation: farConversation{f.conv()},
+		Conversation: farConversation{f},
 		Terminal:     t,
 		Commands:     f.commands(),
 		Other:        f.prompts,
@@ -68,20 +72,23 @@ func (f *farDesk) options(t *repl.Terminal, first string) repl.Options {
 		KeepRunning:  true,
 	}
 	if f.conv().Hello().InputQueue {
-		o.Steer = func(text string) error { return f.enqueue(event.Steer, text) }
-		o.Later = func(text string) error { return f.enqueue(event.FollowUp, text) }
+		o.Steer = func(text string) error { f.out.put(event.Steer, text); return nil }
+		o.Later = func(text string) error { f.out.put(event.FollowUp, text); return nil }
+		o.Waiting, o.Arrived = f.out.left, f.out.returned
 	}
 	return o
 }
 
-// farConversation escapes what the server would take for a command: in the REPL, what
-// arrives here was meant for the model, or starts a turn.
-type farConversation struct{ *remote.Client }
+// farConversation is what the REPL drives: the server's conversation, over a connection
+// that may be a new one.
+type farConversation struct{ f *farDesk }
 
-// Prompt implements repl.Conversation. When ctx ends the turn goes on: the person
-// leaves, or has asked for its end already.
+// Prompt implements repl.Conversation. It escapes what the server would take for a
+// command: in the REPL, what arrives here was meant for the model, or starts a turn.
+// When ctx ends the turn goes on: the person leaves, or has asked for its end already.
 func (c farConversation) Prompt(ctx context.Context, in event.Input) (event.Reason, error) {
-	if strings.HasPrefix(in.Text, "/") && !startsTurn(in.Text) && c.Hello().Commands {
+	client := c.f.conv()
+	if strings.HasPrefix(in.Text, "/") && !startsTurn(in.Text) && client.Hello().Commands {
 		in.Text = "/" + in.Text
 	}
 	type end struct {
@@ -90,7 +97,7 @@ func (c farConversation) Prompt(ctx context.Context, in event.Input) (event.Reas
 	}
 	over := make(chan end, 1)
 	go func() {
-		reason, err := c.Client.Prompt(context.WithoutCancel(ctx), in)
+		reason, err := client.Prompt(context.WithoutCancel(ctx), in)
 		over <- end{reason, err}
 	}()
 	select {
@@ -101,11 +108,24 @@ func (c farConversation) Prompt(ctx context.Context, in event.Input) (event.Reas
 	}
 }
 
-// Events implements repl.Conversation. That the server went on with another
-// conversation is told once; the person decides what to do.
+// Cancel implements repl.Conversation.
+func (c farConversation) Cancel() { c.f.conv().Cancel() }
+
+// Answer implements repl.Conversation.
+func (c farConversation) Answer(callID string, a event.Answer) error {
+	return c.f.conv().Answer(callID, a)
+}
+
+// Events implements repl.Conversation. A connection that cannot be opened again by the
+// client is made anew. That the server went on with another conversation is told; the
+// person decides what to do.
 func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		for e, err := range c.Client.Events(ctx, after) {
+		client := c.f.conv()
+		for e, err := range client.Events(ctx, after) {
+			if errors.Is(err, remote.ErrLost) && ctx.Err() == nil {
+				e, err = c.f.reconnect(ctx, client)
+			}
 			if id, ok := switched(err); ok {
 				err = withHint(fmt.Errorf("another client went on with conversation %s", id), "/sessions %s goes on with it here", id)
 			}
@@ -114,6 +134,19 @@ func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[even
 			}
 		}
 	}
+}
+
+// reconnect replaces a lost connection, and tells of it.
+func (f *farDesk) reconnect(ctx context.Context, lost *remote.Client) (event.Event, error) {
+	client, err := f.dialer.again(ctx, lost)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("%w; connect again: %w", remote.ErrLost, err)
+	}
+	f.mu.Lock()
+	f.client = client
+	f.mu.Unlock()
+	_ = lost.Close() // it is over already
+	return event.Event{Kind: event.Warning, Text: "the connection was lost, and is back; what ran there ended, unless --keep was given"}, nil
 }
 
 // banner says whose workspace this is.
@@ -144,12 +177,6 @@ func (f *farDesk) prompt() string {
 		return "sysadmin › "
 	}
 	return "› "
-}
-
-func (f *farDesk) enqueue(mode event.Mode, text string) error {
-	id := "q" + strconv.FormatInt(f.items.Add(1), 10) + "-" + newCallID()[1:]
-	_, err := f.conv().Enqueue(event.Item{ID: id, Mode: mode, Text: text})
-	return err
 }
 
 // commands are those of a desk. Their state is the server's, so they go there, but for
@@ -213,7 +240,7 @@ func (f *farDesk) switchTo(ui repl.UI, c *remote.Client, banner string) {
 	f.mu.Lock()
 	f.client = c
 	f.mu.Unlock()
-	ui.Switch(farConversation{c}, 0, banner)
+	ui.Switch(farConversation{f}, 0, banner)
 }
 
 // cmdSessions lists and selects by the protocol's own routes; the rest is a command of
@@ -299,5 +326,6 @@ func (f *farDesk) cmdLater(_ context.Context, ui repl.UI, text string) error {
 		ui.Submit(text)
 		return nil
 	}
-	return f.enqueue(event.FollowUp, text)
+	f.out.put(event.FollowUp, text)
+	return nil
 }

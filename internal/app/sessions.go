@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"zcoder/internal/approval"
 	"zcoder/internal/config"
 	"zcoder/internal/event"
 	"zcoder/internal/store"
@@ -232,6 +233,10 @@ func (d *desk) completeSession(prefix string) []string {
 func (w *workbench) resume(id string, unattended bool) (*conversation, string, error) {
 	var notices []string
 	log, loaded, err := w.store.Resume(id)
+	if errors.Is(err, store.ErrInUse) && w.origin == approval.OriginRemote {
+		// A client asked for this one by its id.
+		return nil, "", withHint(fmt.Errorf("the session %s is open in another zcoder", id), "end that one first, or begin a new one with /new")
+	}
 	if errors.Is(err, store.ErrInUse) {
 		from := id
 		id, log, loaded, err = w.copySession(id)

@@ -25,13 +25,13 @@ const (
 
 // startSSH starts zcoder on another machine through the system's ssh, whose
 // configuration, agent and known hosts apply. It may ask for a passphrase on the
-// terminal, so it stays in our process group.
-func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Address) (_ *remote.Pipe, end func(), err error) {
+// terminal, so it stays in our process group; silent, it asks and prints nothing.
+func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Address, silent bool) (_ *remote.Pipe, end func(), err error) {
 	path, err := exec.LookPath("ssh")
 	if err != nil {
 		return nil, nil, withHint(fmt.Errorf("connect to %s: %w", addr, err), "install the OpenSSH client")
 	}
-	cmd := exec.Command(path, sshArgs(addr, v.String("remote-program"))...)
+	cmd := exec.Command(path, sshArgs(addr, v.String("remote-program"), silent)...)
 	cmd.Env = p.Env
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -68,6 +68,9 @@ func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Addr
 		Conn: process{out, in}, Version: version,
 		Opening: remote.Opening{Workspace: addr.Workspace, Profile: farProfile(v), Keep: v.Bool("keep")},
 		Noise: func(skipped []byte) {
+			if silent {
+				return
+			}
 			for line := range strings.Lines(string(skipped)) {
 				fmt.Fprintf(p.Stderr, "%s: %s\n", termtext.Line(addr.Target()), termtext.Line(strings.TrimRight(line, "\r\n")))
 			}
@@ -83,8 +86,11 @@ func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Addr
 
 // sshArgs is the command line of ssh. The far shell gets one constant text; where to
 // work travels in the first request.
-func sshArgs(addr remote.Address, program string) []string {
+func sshArgs(addr remote.Address, program string, silent bool) []string {
 	args := []string{"-T"}
+	if silent {
+		args = append(args, "-o", "BatchMode=yes")
+	}
 	if addr.Port != 0 {
 		args = append(args, "-p", strconv.Itoa(addr.Port))
 	}
