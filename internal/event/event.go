@@ -272,6 +272,9 @@ type Input struct {
 	Images [][]byte `json:"images,omitempty"`
 	// Item is the queued input that this came from, if any.
 	Item *Item `json:"item,omitempty"`
+	// Attached are texts that come with the input, e.g. from an editor's buffers. The
+	// program cuts them to what the window has room for.
+	Attached []Attachment `json:"-"`
 	// Before are events that enter the history before the input: what it mentions
 	// (Note), and what the person should know of that (Info, Warning). The program
 	// sets them.
@@ -279,4 +282,10 @@ type Input struct {
 	// Peer is set when another instance sent this. Text is then what the model gets of
 	// it, and no person's word. It never comes over a wire.
 	Peer *Peer `json:"-"`
+}
+
+// Attachment is a text that comes with an input.
+type Attachment struct {
+	Name string // on one line
+	Text string
 }
