@@ -58,6 +58,7 @@ var rules = []rule{
 	{"internal/worker", []string{"zcoder/tools", "zcoder/repl", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/internal/policy", "net", "os/exec"}, "runs other agents, decides nothing"},
 	{"tools/delegate", []string{"zcoder/internal/proc", "zcoder/internal/worker", "os/exec", "net"}, "describes a call; the application runs it"},
 	{"remote", []string{"zcoder/repl", "zcoder/tools/", "zcoder/mcp", "zcoder/internal/app", "zcoder/internal/policy", "zcoder/internal/agent", "os/exec"}, "a wire between a conversation and a frontend"},
+	{"internal/acp", []string{"zcoder/repl", "zcoder/tools", "zcoder/mcp", "zcoder/internal/app", "zcoder/internal/policy", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/remote", "net", "net/http", "os", "os/exec"}, "a protocol over conversations that a host opens"},
 	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
 }
 

@@ -22,6 +22,9 @@ import (
 type Options struct {
 	Home string // $ZCODER_HOME
 	Root string // the workspace, canonical
+	// Given is a registry text that no file holds: the servers of an editor. It does
+	// not change.
+	Given []byte
 	// Lookup returns a variable of the person's environment.
 	Lookup  func(name string) (string, bool)
 	Version string // of this program
@@ -71,7 +74,7 @@ type Hub struct {
 // Open reads the registry. It starts no server.
 func Open(o Options) *Hub {
 	h := &Hub{
-		o: o, at: places{home: o.Home, root: o.Root, lookup: o.Lookup},
+		o: o, at: places{home: o.Home, root: o.Root, given: o.Given, lookup: o.Lookup},
 		dial: &dialer{
 			home: o.Home, root: o.Root, version: o.Version, start: o.StartTimeout, call: o.CallTimeout,
 			web: newHTTP(o.Proxy), other: o.Transport,

@@ -285,7 +285,7 @@ func (l *link) mayPin(yes bool) {
 
 // list lists the tools and prompts, and compares the tools with what was pinned. The
 // first list of one of the person's own servers is pinned as it is; the tools of a
-// project's server are pinned when a person confirms them.
+// project's or an editor's server are pinned when a person confirms them.
 func (l *link) list(ctx context.Context, c *conn, noProbe bool) error {
 	prompts := make(chan []promptPin, 1)
 	go func() { prompts <- l.prompts(ctx, c) }()

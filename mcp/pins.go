@@ -75,8 +75,8 @@ type promptArg struct {
 
 // pinKey names a server in the pins.
 func pinKey(scope Scope, root, name string) string {
-	if scope == Project {
-		return "project " + root + " " + name
+	if scope != User {
+		return string(scope) + " " + root + " " + name
 	}
 	return "user " + name
 }

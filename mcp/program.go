@@ -53,7 +53,7 @@ func (p Program) differs(now Program) string {
 // a path that they wrote, would lead it into the workspace.
 func resolveProgram(s Server, root string, env []string) (Program, error) {
 	g := &gatherer{root: root, dir: s.dir(root), path: pathOf(env)}
-	own := s.Scope != Project
+	own := s.Scope == User
 	path, err := findProgram(s.Command, g.dir, g.path, func(file string) bool { return own && g.holds(file) })
 	if err != nil {
 		return Program{}, err

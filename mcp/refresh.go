@@ -183,6 +183,9 @@ func (h *Hub) notices() []string {
 	for _, e := range h.reg.entries {
 		switch e.Standing {
 		case Untrusted:
+			if e.Scope == Editor {
+				continue // whoever runs the session asks
+			}
 			waiting = append(waiting, e.Name)
 		case Changed:
 			list = append(list, fmt.Sprintf("MCP server %s is stopped: %s; `/mcp trust %s` shows it and asks", e.Name, e.Why, e.Name))

@@ -39,6 +39,7 @@ type Entry struct {
 // registry is what the two files and the pins say together.
 type registry struct {
 	user, project *file
+	given         *file // of the editor
 	pins          *pins
 	entries       []Entry // the person's first, in the order of the files
 	problems      []string
@@ -47,6 +48,7 @@ type registry struct {
 // places are where the registry is read from.
 type places struct {
 	home, root string
+	given      []byte // see Options.Given
 	lookup     func(name string) (string, bool)
 }
 
@@ -64,13 +66,13 @@ func (p places) fileOf(s Scope) string {
 // read reads both files and the pins. It starts nothing and opens nothing else but
 // what trusted or own entries name.
 func (p places) read() *registry {
-	r := &registry{user: readFile(p.userFile(), User), project: readFile(p.projectFile(), Project), pins: &pins{}}
-	for _, f := range []*file{r.user, r.project} {
+	r := &registry{user: readFile(p.userFile(), User), project: readFile(p.projectFile(), Project), given: readGiven(p.given), pins: &pins{}}
+	for _, f := range []*file{r.user, r.project, r.given} {
 		if f.problem != "" {
 			r.problems = append(r.problems, f.problem)
 		}
 	}
-	if len(r.user.entries)+len(r.project.entries) == 0 {
+	if len(r.user.entries)+len(r.project.entries)+len(r.given.entries) == 0 {
 		return r
 	}
 	var unreadable error
@@ -82,6 +84,9 @@ func (p places) read() *registry {
 	}
 	for _, e := range r.project.entries {
 		r.entries = append(r.entries, p.examineProject(e, r))
+	}
+	for _, e := range r.given.entries {
+		r.entries = append(r.entries, p.examineGiven(e, r))
 	}
 	r.override()
 	return r
@@ -190,10 +195,12 @@ func (r *registry) find(name string, scope Scope) *Entry {
 }
 
 // current returns the entry that a name stands for: the one in use, else the
-// project's, else the person's.
+// project's, else the person's, else the editor's.
 func (r *registry) current(name string) *Entry {
 	own, project := r.find(name, User), r.find(name, Project)
 	switch {
+	case own == nil && project == nil:
+		return r.find(name, Editor)
 	case project == nil || own != nil && own.Standing != Shadowed:
 		return own
 	}

@@ -150,7 +150,7 @@ func (l *link) promptsNow(pin *serverPin) []promptPin {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case pin == nil && l.entry.Scope == Project:
+	case pin == nil && l.entry.Scope != User:
 		return nil
 	case l.known && l.seen.asked:
 		return l.seen.prompts

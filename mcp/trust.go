@@ -24,6 +24,8 @@ type Review struct {
 
 	data     []byte
 	programs map[string]Program
+	scope    Scope  // Editor: of an editor
+	content  string // what is kept of those, without secrets
 }
 
 // Review shows a server of the project's file, or all of them for an empty name. It
@@ -125,20 +127,24 @@ func discreet(name, value string) string {
 // Approve lets the servers of a review run. It refuses when the file is not what was
 // shown.
 func (h *Hub) Approve(rv Review) error {
-	now := readFile(h.at.projectFile(), Project)
-	if now.problem != "" || !bytes.Equal(now.data, rv.data) {
-		return fmt.Errorf("%s changed while it was shown; look at it again", ProjectFile)
+	key, content := editorKey(h.o.Root), rv.content
+	if rv.scope != Editor {
+		key, content = h.o.Root, string(rv.data)
+		now := readFile(h.at.projectFile(), Project)
+		if now.problem != "" || !bytes.Equal(now.data, rv.data) {
+			return fmt.Errorf("%s changed while it was shown; look at it again", ProjectFile)
+		}
 	}
 	digest := contentDigest(rv.data)
 	err := h.at.store().change(func(p *pins) {
-		pin := p.project(h.o.Root)
+		pin := p.project(key)
 		if pin == nil || pin.Digest != digest {
-			pin = &projectPin{Digest: digest, Content: string(rv.data), Servers: map[string]Program{}}
+			pin = &projectPin{Digest: digest, Content: content, Servers: map[string]Program{}}
 		}
 		for _, name := range rv.Names {
 			pin.Servers[name] = rv.programs[name]
 		}
-		p.setProject(h.o.Root, pin)
+		p.setProject(key, pin)
 	})
 	if err == nil {
 		h.Reload()
@@ -278,26 +284,29 @@ func accepted(old *serverPin, d Definition, claims bool) string {
 }
 
 // Untrust takes back what was trusted of a server, or with an empty name of the whole
-// project: its approval and the pins of its tools.
+// project, and of editors in it: its approval and the pins of its tools.
 func (h *Hub) Untrust(name string) error {
 	found := false
 	err := h.at.store().change(func(p *pins) {
-		pin := p.project(h.o.Root)
 		drop := func(scope Scope, server string) {
 			key := pinKey(scope, h.o.Root, server)
 			found = found || p.server(key) != nil
 			p.setServer(key, nil)
 		}
-		if pin != nil {
+		for scope, key := range map[Scope]string{Project: h.o.Root, Editor: editorKey(h.o.Root)} {
+			pin := p.project(key)
+			if pin == nil {
+				continue
+			}
 			for _, server := range sortedKeys(pin.Servers) {
 				if name == "" || name == server {
 					found = true
 					delete(pin.Servers, server)
-					drop(Project, server)
+					drop(scope, server)
 				}
 			}
 			if len(pin.Servers) == 0 {
-				p.setProject(h.o.Root, nil)
+				p.setProject(key, nil)
 			}
 		}
 		if name != "" {

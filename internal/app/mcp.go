@@ -23,7 +23,7 @@ import (
 func (w *workbench) openServers() error {
 	kept := &spills{dir: w.runtime.Path(), left: maxSpilled}
 	w.servers = mcp.Open(mcp.Options{
-		Home: w.home, Root: w.ws.Root(), Lookup: w.p.lookup, Version: version,
+		Home: w.home, Root: w.ws.Root(), Given: w.given, Lookup: w.p.lookup, Version: version,
 		StartTimeout: w.v.Duration("mcp-startup-timeout"), CallTimeout: w.v.Duration("mcp-request-timeout"),
 		MaxOutput: w.v.Int("max-tool-output"), Vision: w.sees, Proxy: http.ProxyFromEnvironment, Now: time.Now,
 		Spill: kept.keep,

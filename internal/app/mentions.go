@@ -67,6 +67,9 @@ func (w *workbench) expander(c *conversation) func(context.Context, event.Input)
 // attach adds what the mentions name to the input.
 func (w *workbench) attach(ctx context.Context, in event.Input, list []mention) event.Input {
 	var parts []attachment
+	for _, a := range in.Attached {
+		parts = append(parts, handedOver(a))
+	}
 	for _, m := range list {
 		if isImage(m.path.Rel()) {
 			in = w.attachImage(ctx, in, m)
@@ -316,6 +319,15 @@ func (w *workbench) attachment(m mention) (attachment, error) {
 		head: fmt.Sprintf("The user attached the lines %d-%d of the file %s, which has %d:", m.first, m.last, name, len(lines)), text: b.String(),
 		note: fmt.Sprintf("%s (lines %d-%d)", name, m.first, m.last), unit: "lines",
 	}, nil
+}
+
+// handedOver is a text that came with the input itself.
+func handedOver(a event.Attachment) attachment {
+	name, lines := quoted(a.Name), strings.Count(strings.TrimSuffix(a.Text, "\n"), "\n")+1
+	return attachment{
+		head: fmt.Sprintf("The user attached %s (%s), as the editor has it; on disk it may differ:", name, plural(lines, "line", "lines")), text: a.Text,
+		note: fmt.Sprintf("%s (%s)", name, plural(lines, "line", "lines")), unit: "lines",
+	}
 }
 
 func (w *workbench) attachDir(m mention) (attachment, error) {

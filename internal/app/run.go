@@ -40,6 +40,8 @@ func run(ctx context.Context, p Process) (int, error) {
 		return printGuidance(p, v)
 	}
 	switch {
+	case v.Bool("acp"):
+		return runEditor(ctx, p, v)
 	case v.String("server") != "":
 		return runServer(ctx, p, v)
 	case v.String("connect") != "":

@@ -402,6 +402,11 @@ func trustFlow(ctx context.Context, hub *mcp.Hub, name string, a asking) error {
 	if err != nil {
 		return err
 	}
+	return trustReviewed(ctx, hub, rv, name, a)
+}
+
+// trustReviewed is trustFlow with what a person has to see.
+func trustReviewed(ctx context.Context, hub *mcp.Hub, rv mcp.Review, name string, a asking) error {
 	names := rv.Names
 	if len(names) > 0 {
 		a.show(rv.Text)

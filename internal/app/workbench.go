@@ -57,6 +57,7 @@ type workbench struct {
 	jobs    *jobs
 	setMu   sync.Mutex // guards tools and system once turns run
 	servers *mcp.Hub
+	given   []byte // MCP servers that an editor names
 
 	notices  []string // for the start
 	post     *post    // nil while the relay is off
@@ -69,7 +70,13 @@ type workbench struct {
 
 // open builds the workbench. What it opened is closed by close, also after an error.
 func open(p Process, v *config.Values) (*workbench, error) {
+	return openWith(p, v, func(*workbench) {})
+}
+
+// openWith is open after a change to the empty workbench.
+func openWith(p Process, v *config.Values, change func(*workbench)) (*workbench, error) {
 	w := &workbench{p: p, v: v, mask: secret.New(p.Env), origin: approval.OriginUser}
+	change(w)
 	for _, step := range []func() error{
 		w.openDemo, w.openHome, w.openProfile, w.openWorkspace, w.openGuidance, w.openRuntime, w.openRecords, w.openServers, w.openTools, w.openPolicy, w.openModel,
 	} {

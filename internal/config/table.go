@@ -209,6 +209,7 @@ func remoteRows() []Setting {
 	return []Setting{
 		{Name: "server", Flag: "server", Arg: "NAME", FlagOnly: true, Meaning: "serve this workspace to clients under a name, until it is ended; needs --token-file, or --stdio"},
 		{Name: "connect", Flag: "connect", Arg: "HOST", FlagOnly: true, Meaning: "work in the workspace of a server: HOST[:PORT], unix:PATH, or ssh://[USER@]HOST[:PORT]/WORKSPACE, which starts one there"},
+		{Name: "acp", Flag: "acp", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "speak the Agent Client Protocol over stdin and stdout with the editor that started it"},
 		{Name: "token-file", Flag: "token-file", Kind: Path, Meaning: "file with the token that server and client share; zcoder server token FILE makes one"},
 		{Name: "listen", Flag: "listen", Arg: "ADDR", Default: "127.0.0.1", Meaning: "with --server: where to listen, as HOST, HOST:PORT or unix:PATH; only this machine unless another address is named"},
 		{Name: "port", Flag: "port", Kind: Int, Max: 65535, Default: "7337", Meaning: "with --server: the port, unless --listen names one; 0 takes a free one"},
