@@ -80,6 +80,7 @@ var only = []struct {
 	{"internal/manual", []string{"internal/termtext"}, "text in, text out"},
 	{"docs", nil, "documents and nothing else"},
 	{"internal/dist", nil, "makes a release of the program and is no part of it"},
+	{"internal/acpstub", nil, "the stand-in editor must not share code with the agent that it tests"},
 	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
 	{"internal/conform", nil, "tests alone"},
 }
@@ -106,6 +107,7 @@ var callers = []struct{ dir, by, reason string }{
 	{"internal/demo", "zcoder/internal/app", "only the flag starts the demo"},
 	{"internal/scripted", "zcoder/internal/demo", "a scripted model stands in for a real one in tests and in the demo alone"},
 	{"internal/mcpstub", "", "for tests alone"},
+	{"internal/acpstub", "", "for tests alone"},
 	{"internal/doctor", "zcoder/internal/app", "a subcommand"},
 	{"internal/eval", "zcoder/internal/app", "a subcommand"},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"zcoder/internal/acpstub"
 	"zcoder/internal/mcpstub"
 	"zcoder/internal/scripted"
 )
@@ -16,6 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"zcoder":  main,
+		"acpstub": func() { os.Exit(acpstub.Main(os.Args[1:])) },
 		"mcpstub": func() { os.Exit(mcpstub.Main(os.Args[1:])) },
 	})
 }

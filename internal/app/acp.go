@@ -130,8 +130,11 @@ func (e *editorHost) List(_ context.Context, dir string) ([]acp.Listed, error) {
 	return out, nil
 }
 
-// realDir is a directory as sessions store it.
+// realDir is a directory as sessions store it; none stays none.
 func realDir(dir string) string {
+	if dir == "" {
+		return ""
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
 	}

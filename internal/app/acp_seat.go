@@ -12,6 +12,7 @@ import (
 
 	"zcoder/internal/acp"
 	"zcoder/internal/event"
+	"zcoder/internal/worker"
 	"zcoder/mcp"
 	"zcoder/profiles"
 	"zcoder/repl"
@@ -96,12 +97,29 @@ func (s *editorSeat) Commands() []acp.Command {
 	at := s.now()
 	var list []acp.Command
 	for _, c := range slices.Concat(at.commands(), at.serverPrompts(), []repl.Command{at.helpCommand()}) {
-		off := at.w.profile.WorkersOff && c.Group == "Other agents"
-		if !off && !slices.Contains(notInEditors, c.Name) {
+		if at.hasWorker(c) && !slices.Contains(notInEditors, c.Name) {
 			list = append(list, acp.Command{Name: c.Name, About: c.Help, Usage: c.Usage})
 		}
 	}
 	return list
+}
+
+// hasWorker reports whether the agent that a command is about is installed; true for
+// other commands.
+func (s *sitting) hasWorker(c repl.Command) bool {
+	if c.Group != "Other agents" {
+		return true
+	}
+	if s.w.profile.WorkersOff {
+		return false
+	}
+	for _, one := range worker.Table() {
+		about := c.Name == "workers" || strings.TrimSuffix(c.Name, "!") == one.Name || strings.TrimSuffix(c.Name, "-model") == one.Name
+		if _, _, err := s.w.findWorker(one.Name); about && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Run implements acp.Conversation.
@@ -115,14 +133,15 @@ func (s *editorSeat) Run(ctx context.Context, in event.Input, ask acp.Forms) (ev
 	if s.firstAsk() {
 		s.trustGiven(ctx, at, ask)
 	}
-	return at.Run(ctx, at.visible(ctx, in), noSubmit{ask})
+	return at.Run(ctx, at.visible(ctx, in), editorUI{ask})
 }
 
-// noSubmit leaves what a command wants entered to the host.
-type noSubmit struct{ acp.Forms }
+// editorUI is what a command may do with an editor: ask, and nothing else. What it
+// wants entered the host runs, what it drafts is printed. It implements remote.UI.
+type editorUI struct{ acp.Forms }
 
-// Submit implements remote.UI.
-func (noSubmit) Submit(string) bool { return false }
+func (editorUI) Submit(string) bool { return false }
+func (editorUI) Draft(string) bool  { return false }
 
 func (s *editorSeat) firstAsk() bool {
 	s.mu.Lock()
