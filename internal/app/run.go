@@ -33,8 +33,11 @@ func run(ctx context.Context, p Process) (int, error) {
 	case v.Bool("help"):
 		return statusOK, config.Help(p.Stdout, configSubs(subs))
 	case v.Bool("version"):
-		_, err := fmt.Fprintln(p.Stdout, "zcoder "+versionText())
-		return statusOK, err
+		info, ok := debug.ReadBuildInfo()
+		if !ok {
+			info = &debug.BuildInfo{GoVersion: runtime.Version()}
+		}
+		return printed(p, "zcoder "+versionText(info)+"\n")
 	}
 	if v.Bool("print-instructions") || v.Bool("print-skills") {
 		return printGuidance(p, v)
@@ -52,11 +55,7 @@ func run(ctx context.Context, p Process) (int, error) {
 
 // versionText tells the version and how this program was built: with which Go, for what,
 // and from which commit, where that is known.
-func versionText() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version
-	}
+func versionText(info *debug.BuildInfo) string {
 	facts := map[string]string{}
 	for _, s := range info.Settings {
 		facts[s.Key] = s.Value

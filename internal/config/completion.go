@@ -147,7 +147,7 @@ func allNames(flags []completedFlag) string {
 }
 
 // bash works from version 3.2 on, which darwin has. The names in it are ours and hold
-// nothing that bash would act on.
+// nothing that bash would act on. Where it offers nothing bash completes names of files.
 func (c completion) bash() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, bashHead, strings.Join(c.valued(), "|"))
@@ -155,8 +155,6 @@ func (c completion) bash() string {
 		for _, f := range flags {
 			pattern := `"` + sub + " " + strings.Join(f.names(), `"|"`+sub+" ") + `"`
 			switch {
-			case f.path:
-				fmt.Fprintf(&b, "\t%s) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", pattern)
 			case f.values != nil:
 				fmt.Fprintf(&b, "\t%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", pattern, strings.Join(f.values, " "))
 			case f.arg != "":
