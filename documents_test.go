@@ -18,6 +18,7 @@ var needs = map[string]string{
 	"ollama":  "a model server with real models; make test-real has one",
 	"clone":   "a clone of its own, and minutes of compiling",
 	"release": "the files of a release; CI makes and compares them",
+	"ssh":     "another machine; TestScriptsOverSSH has an sshd on this one",
 	"ci":      "CI runs it, see .ci/run",
 }
 
