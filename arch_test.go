@@ -83,6 +83,7 @@ var only = []struct {
 	{"internal/acpstub", nil, "the stand-in editor must not share code with the agent that it tests"},
 	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
 	{"internal/conform", nil, "tests alone"},
+	{"remote/conform", nil, "sees a server from outside"},
 }
 
 func TestImportsOfOurs(t *testing.T) {
@@ -108,6 +109,7 @@ var callers = []struct{ dir, by, reason string }{
 	{"internal/scripted", "zcoder/internal/demo", "a scripted model stands in for a real one in tests and in the demo alone"},
 	{"internal/mcpstub", "", "for tests alone"},
 	{"internal/acpstub", "", "for tests alone"},
+	{"remote/conform", "", "for tests alone"},
 	{"internal/doctor", "zcoder/internal/app", "a subcommand"},
 	{"internal/eval", "zcoder/internal/app", "a subcommand"},
 }
