@@ -441,9 +441,10 @@ func (c client) event(e map[string]any) {
 }
 
 // ends waits for the end of the turn, which must have an exit code and be the last event.
+// Approvals are given on the way, unless the turn was cancelled.
 func (c client) ends(code int) []map[string]any {
 	c.Helper()
-	list := c.until("complete", true)
+	list := c.until("complete", code == 0)
 	if got := list[len(list)-1]["exit_code"]; got != float64(code) {
 		c.Errorf("exit code %v; want %d: %v", got, code, list)
 	}
@@ -501,7 +502,7 @@ func (c client) approvals() {
 			c.Errorf("asked for %q; want %q", q["command"], c.to.Command)
 		}
 		busy := map[string]answer{
-			"turn": c.post("/v1/turn", "prompt", c.to.Quick), "select": c.post("/v1/session/select", "id", session),
+			"turn": c.post("/v1/turn", "prompt", c.to.Asks), "select": c.post("/v1/session/select", "id", session),
 			"new": c.post("/v1/session/new"), "another id": c.post("/v1/approval", "id", "1_1", "decision", "y"),
 		}
 		for name, a := range busy {
