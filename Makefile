@@ -20,8 +20,10 @@ test:
 race:
 	$(GO) test -race -short ./...
 
+# The tables of docs/performance.md, in about ten minutes; `make bench BENCH=quick` prints rough ones.
+BENCH ?= full
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	PERF=$(BENCH) $(GO) test -count 1 -timeout 60m -v -run '^TestBench$$' ./internal/perf
 
 lint:
 	$(GO) vet ./...
@@ -31,9 +33,12 @@ lint:
 fuzz:
 	./.ci/fuzz $(FUZZTIME)
 
-# 20 senders, 20 000 messages, 20 kills; a million tiny frames.
+# Runs the program for this long and looks at what stays behind; before it the relay: 20 senders, 20 000
+# messages, 20 kills, a million tiny frames.
+SOAK ?= 20m
 soak:
 	RELAY_SOAK=1 $(GO) test -count 1 -timeout 300s -v -run 'TestSoak|TestY03TinyFrames' ./relay
+	SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run '^TestSoak$$' ./internal/perf
 
 test-real:
 	./.ci/real

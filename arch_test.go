@@ -84,6 +84,7 @@ var only = []struct {
 	{"internal/mcpstub", nil, "the stand-in server must not share code with the client that it tests"},
 	{"internal/conform", nil, "tests alone"},
 	{"remote/conform", nil, "sees a server from outside"},
+	{"internal/perf", nil, "tests alone"},
 }
 
 func TestImportsOfOurs(t *testing.T) {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,16 +14,18 @@ import (
 	"time"
 )
 
-// BenchmarkAccept sends messages of 200 bytes from four senders to one receiver that
+// BenchmarkAccept sends messages of 200 bytes from some senders to one receiver that
 // drains its queue: with the spool in memory, where $XDG_RUNTIME_DIR is, and on the
 // disk of the temporary directory. It reports accepted messages a second, and the
 // 99th percentile of the time from the connect to the acknowledgement.
 func BenchmarkAccept(b *testing.B) {
-	b.Run("memory", func(b *testing.B) { benchmarkAccept(b, "/dev/shm") })
-	b.Run("disk", func(b *testing.B) { benchmarkAccept(b, b.TempDir()) })
+	for _, n := range []int{1, 4, 16} {
+		b.Run(fmt.Sprintf("memory/%d", n), func(b *testing.B) { benchmarkAccept(b, "/dev/shm", n) })
+		b.Run(fmt.Sprintf("disk/%d", n), func(b *testing.B) { benchmarkAccept(b, b.TempDir(), n) })
+	}
 }
 
-func benchmarkAccept(b *testing.B, spools string) {
+func benchmarkAccept(b *testing.B, spools string, n int) {
 	spool, err := os.MkdirTemp(spools, "zs-")
 	if err != nil {
 		b.Skip("no place for the spool: ", err)
@@ -33,7 +36,7 @@ func benchmarkAccept(b *testing.B, spools string) {
 	o.Spool = filepath.Join(spool, "spool")
 	receiver := open(b, o)
 	var senders []*station
-	for range 4 {
+	for range n {
 		senders = append(senders, open(b, options(b, dir, "alpha")))
 	}
 	stop := make(chan struct{})
@@ -100,17 +103,21 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPeers looks at a registry with eight other instances.
+// BenchmarkPeers looks at a registry with some other instances.
 func BenchmarkPeers(b *testing.B) {
-	dir := shortDir(b)
-	a := open(b, options(b, dir, "alpha"))
-	for range 8 {
-		open(b, options(b, dir, "other"))
-	}
-	for b.Loop() {
-		if peers, err := a.Peers(b.Context(), nil); err != nil || len(peers) != 8 {
-			b.Fatalf("%d peers (%v)", len(peers), err)
-		}
+	for _, n := range []int{8, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			dir := shortDir(b)
+			a := open(b, options(b, dir, "alpha"))
+			for range n {
+				open(b, options(b, dir, "other"))
+			}
+			for b.Loop() {
+				if peers, err := a.Peers(b.Context(), nil); err != nil || len(peers) != n {
+					b.Fatalf("%d peers (%v)", len(peers), err)
+				}
+			}
+		})
 	}
 }
 

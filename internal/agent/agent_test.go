@@ -111,7 +111,7 @@ type bench struct {
 	events []event.Event
 }
 
-func newBench(t *testing.T, replies ...reply) *bench {
+func newBench(t testing.TB, replies ...reply) *bench {
 	t.Helper()
 	b := &bench{model: &fakeModel{replies: replies}}
 	reg, err := tools.NewRegistry(echoTool{name: "echo", ran: &b.ran}, echoTool{name: "write_file", blunt: true, ran: &b.ran}, echoTool{name: "apply_patch", ran: &b.ran}, Finish())

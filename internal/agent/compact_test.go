@@ -47,7 +47,7 @@ func callMessage(text string) chat.Message {
 	return chat.Message{Role: chat.Assistant, Calls: []chat.ToolCall{{Name: "echo", Args: tools.NewArgs(map[string]any{"text": text}).JSON()}}}
 }
 
-func compactBench(t *testing.T, window int, next func(r chat.Request, n int) chat.Message) (*bench, *counting) {
+func compactBench(t testing.TB, window int, next func(r chat.Request, n int) chat.Message) (*bench, *counting) {
 	b := newBench(t)
 	model := &counting{window: window, next: next}
 	b.cfg.Model = model

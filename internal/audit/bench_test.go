@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +14,21 @@ import (
 
 // BenchmarkAppend appends and syncs a record, beside a bare write and fsync of a line
 // of the same length. The goal is a ratio of 1.5.
-func BenchmarkAppend(b *testing.B) {
-	dir := b.TempDir()
-	l, err := Open(filepath.Join(dir, "audit"), Options{Now: time.Now, Instance: "i", Mask: func(s string) string { return s }})
+func BenchmarkAppend(b *testing.B) { onLogs(b, appendSynced) }
+
+// onLogs runs a benchmark on logs of several sizes.
+func onLogs(b *testing.B, do func(b *testing.B, dir string, records int)) {
+	sizes := []int{10, 1000}
+	if testing.Short() {
+		sizes = []int{1, 10}
+	}
+	for _, n := range sizes {
+		b.Run(fmt.Sprintf("%dk", n), func(b *testing.B) { do(b, bigLog(b, n*1000), n*1000) })
+	}
+}
+
+func appendSynced(b *testing.B, dir string, _ int) {
+	l, err := Open(dir, Options{Now: time.Now, Instance: "i", Mask: func(s string) string { return s }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,8 +66,10 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 // BenchmarkAppendUnsynced appends without a sync.
-func BenchmarkAppendUnsynced(b *testing.B) {
-	l, err := Open(filepath.Join(b.TempDir(), "audit"), Options{Now: time.Now, Mask: func(s string) string { return s }})
+func BenchmarkAppendUnsynced(b *testing.B) { onLogs(b, appendUnsynced) }
+
+func appendUnsynced(b *testing.B, dir string, _ int) {
+	l, err := Open(dir, Options{Now: time.Now, Mask: func(s string) string { return s }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +91,7 @@ func bigLog(b *testing.B, n int) string {
 	defer f.Close()
 	l := &Log{o: Options{Mask: func(s string) string { return s }}}
 	last := genesis()
-	var buf []byte
+	w := bufio.NewWriter(f)
 	for i := range n {
 		e := l.entry(approval.Record{Kind: "start", Request: request()})
 		e.N, e.Time = int64(i+1), day.Add(time.Duration(i)*time.Second).Format(timeForm)
@@ -83,20 +99,35 @@ func bigLog(b *testing.B, n int) string {
 		if err != nil {
 			b.Fatal(err)
 		}
-		buf, last = append(buf, line...), next
+		if _, err := w.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		last = next
 	}
-	if _, err := f.Write(buf); err != nil {
+	if err := w.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	top, err := os.Create(filepath.Join(dir, headName))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer top.Close()
+	if err := (head{Count: last.n, Hash: string(last.hash[:]), Size: info.Size()}).write(top); err != nil {
 		b.Fatal(err)
 	}
 	return dir
 }
 
 // BenchmarkVerify reads and checks a log. The goal is 300 000 records a second.
-func BenchmarkVerify(b *testing.B) {
-	const n = 100000
-	dir := bigLog(b, n)
+func BenchmarkVerify(b *testing.B) { onLogs(b, verifyLog) }
+
+func verifyLog(b *testing.B, dir string, n int) {
 	for b.Loop() {
-		if r, err := Verify(dir, time.Time{}); err != nil || !r.Whole() || r.Records != n {
+		if r, err := Verify(dir, time.Time{}); err != nil || !r.Whole() || r.Records != int64(n) {
 			b.Fatal(r, err)
 		}
 	}
@@ -104,8 +135,9 @@ func BenchmarkVerify(b *testing.B) {
 }
 
 // BenchmarkOpen opens a large log.
-func BenchmarkOpen(b *testing.B) {
-	dir := bigLog(b, 100000)
+func BenchmarkOpen(b *testing.B) { onLogs(b, openLog) }
+
+func openLog(b *testing.B, dir string, _ int) {
 	for b.Loop() {
 		l, err := Open(dir, Options{Now: time.Now})
 		if err != nil {

@@ -200,6 +200,32 @@ func TestTwoProcesses(t *testing.T) {
 
 // TestPrune: the oldest sessions go first, what another session has open stays, and
 // what is left is whole and in few packs.
+// TestLeftoversOfKilledPrograms are removed at the next start, when they are old.
+func TestLeftoversOfKilledPrograms(t *testing.T) {
+	root, dir := quickDir(t), quickDir(t)
+	first := openKeeper(t, Options{Root: root, Store: dir})
+	s := first.store
+	must(t, first.Close())
+	old, young := []string{s.dir + "/tmp-1", s.packDir() + "/tmp-2"}, []string{s.dir + "/tmp-3", s.packDir() + "/tmp-4"}
+	for _, name := range append(old, young...) {
+		write(t, name, "half")
+	}
+	for _, name := range append(old, s.dir+"/config") {
+		must(t, os.Chtimes(name, time.Time{}, time.Now().Add(-2*time.Hour)))
+	}
+	openKeeper(t, Options{Root: root, Store: dir})
+	for _, name := range old {
+		if _, err := os.Lstat(name); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	for _, name := range append(young, s.dir+"/config") {
+		if _, err := os.Lstat(name); err != nil {
+			t.Errorf("another program may be writing %s: %v", name, err)
+		}
+	}
+}
+
 func TestPrune(t *testing.T) {
 	ctx := context.Background()
 	root, store := quickDir(t), quickDir(t)

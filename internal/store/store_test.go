@@ -248,65 +248,81 @@ func TestALogThatCannotBeWrittenKeepsItsRecords(t *testing.T) {
 	}
 }
 
+// BenchmarkAppend appends, without a sync, to a log of a thousand events and to one of
+// a hundred thousand.
 func BenchmarkAppend(b *testing.B) {
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprintf("%dk", n), func(b *testing.B) {
+			s, err := Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			withEvents(b, s, id, n*1000)
+			l, _, err := s.Resume(id)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			e := user(1, strings.Repeat("a line of text ", 20))
+			for b.Loop() {
+				if err := l.Append(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
+}
+
+// withEvents makes a session of n events of the usual size.
+func withEvents(b *testing.B, s *Store, id string, n int) {
 	l, err := s.Create(id)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	e := user(1, strings.Repeat("a line of text ", 20))
-	for b.Loop() {
+	for i := range n {
+		e := user(int64(i+1), strings.Repeat("a line of text ", 7))
+		if i == 0 {
+			e = opened(id)
+		}
 		if err := l.Append(e); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkLoad10kEvents(b *testing.B) {
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := s.Create(id)
-	if err != nil {
-		b.Fatal(err)
-	}
-	l.Append(opened(id))
-	for i := range 10_000 {
-		l.Append(user(int64(i+2), strings.Repeat("a line of text ", 7)))
-	}
-	l.Close()
-	for b.Loop() {
-		if got, err := s.Load(id); err != nil || len(got.Events) != 10_001 {
-			b.Fatal(len(got.Events), err)
-		}
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("%dk", n), func(b *testing.B) {
+			s, err := Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			withEvents(b, s, id, n*1000)
+			for b.Loop() {
+				if got, err := s.Load(id); err != nil || len(got.Events) != n*1000 {
+					b.Fatal(len(got.Events), err)
+				}
+			}
+		})
 	}
 }
 
-func BenchmarkList1000Sessions(b *testing.B) {
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range 1000 {
-		id := fmt.Sprintf("1764509281_%d", i+1)
-		l, err := s.Create(id)
-		if err != nil {
-			b.Fatal(err)
-		}
-		l.Append(opened(id))
-		for j := range 20 {
-			l.Append(user(int64(j+2), strings.Repeat("a line of text ", 20)))
-		}
-		l.Close()
-	}
-	for b.Loop() {
-		if list, err := s.List("/w", "coding"); err != nil || len(list) != 1000 {
-			b.Fatal(len(list), err)
-		}
+func BenchmarkListSessions(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, err := Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range n {
+				withEvents(b, s, fmt.Sprintf("1764509281_%d", i+1), 20)
+			}
+			for b.Loop() {
+				if list, err := s.List("/w", "coding"); err != nil || len(list) != n {
+					b.Fatal(len(list), err)
+				}
+			}
+		})
 	}
 }

@@ -211,16 +211,22 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
+// BenchmarkReadFileRange reads the last two lines of a log.
 func BenchmarkReadFileRange(b *testing.B) {
-	d := newDesk(b, Options{})
-	line := strings.Repeat("x", 49) + "\n"
-	d.put("log", strings.Repeat(line, 2<<20)) // 100 MB
-	b.SetBytes(int64(len(line)) * 2 << 20)
-	for b.Loop() {
-		r := d.call("read_file_range", args{"path": "log", "start_line": 2<<20 - 1, "end_line": 2 << 20})
-		if r.Status != tools.OK {
-			b.Fatal(r.Text)
-		}
+	for _, size := range []int{10, 100} {
+		b.Run(fmt.Sprintf("%dMB", size), func(b *testing.B) {
+			d := newDesk(b, Options{})
+			line := strings.Repeat("x", 49) + "\n"
+			lines := size * 20_000
+			d.put("log", strings.Repeat(line, lines))
+			b.SetBytes(int64(len(line) * lines))
+			for b.Loop() {
+				r := d.call("read_file_range", args{"path": "log", "start_line": lines - 1, "end_line": lines})
+				if r.Status != tools.OK {
+					b.Fatal(r.Text)
+				}
+			}
+		})
 	}
 }
 

@@ -240,19 +240,24 @@ func FuzzReplace(f *testing.F) {
 }
 
 func BenchmarkReplaceText(b *testing.B) {
-	d := largeDesk(b, 100<<20)
-	words := []string{"needle\n", "pin\n"}
-	b.SetBytes(100 << 20)
-	for i := 0; b.Loop(); i++ {
-		r := d.call("replace_text", args{"path": "big", "old_text": words[i%2], "new_text": words[(i+1)%2]})
-		if r.Status != tools.OK {
-			b.Fatal(r.Text)
-		}
+	for _, size := range []int{10, 100} {
+		b.Run(fmt.Sprintf("%dMB", size), func(b *testing.B) {
+			d := largeDesk(b, size*1_000_000)
+			words := []string{"needle\n", "pin\n"}
+			b.SetBytes(int64(size) * 1_000_000)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				r := d.call("replace_text", args{"path": "big", "old_text": words[i%2], "new_text": words[(i+1)%2]})
+				if r.Status != tools.OK {
+					b.Fatal(r.Text)
+				}
+			}
+		})
 	}
 }
 
 func BenchmarkReplaceTextSmall(b *testing.B) {
-	d := largeDesk(b, 100<<20)
+	d := largeDesk(b, 1<<20)
 	words := []string{"needle", "pin"}
 	if err := os.WriteFile(filepath.Join(d.w.Root(), "small"), append(bytes.Repeat([]byte("a line of text\n"), 500), "needle"...), 0o644); err != nil {
 		b.Fatal(err)

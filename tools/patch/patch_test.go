@@ -16,13 +16,13 @@ import (
 
 // bench is a workspace on disk with the tool over it.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 	w    *workspace.Workspace
 	tool tools.Tool
 }
 
-func newBench(t *testing.T, files map[string]string) *bench {
+func newBench(t testing.TB, files map[string]string) *bench {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "ws")
 	if err := os.Mkdir(root, 0o755); err != nil {

@@ -487,32 +487,3 @@ func TestBounded(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkLargeFile plans and applies a patch at the start, in the middle and at
-// the end of a file of 60 MB.
-func BenchmarkLargeFile(b *testing.B) {
-	var text strings.Builder
-	for i := range 1_000_000 {
-		fmt.Fprintf(&text, "%8d: the quick brown fox jumps over the lazy dogs.....\n", i)
-	}
-	content := []byte(text.String())
-	patch := ""
-	for _, at := range []int{10, 500_000, 999_990} {
-		patch += fmt.Sprintf("@@ -%d,2 +%d,2 @@\n %8d: the quick brown fox jumps over the lazy dogs.....\n-%8d: the quick brown fox jumps over the lazy dogs.....\n+new\n", at+77, at+77, at, at+1)
-	}
-	sections, err := parse(onF(patch))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(content)))
-	b.ReportAllocs()
-	for b.Loop() {
-		got, err := apply(content, sections[0].hunks, false)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if s := diff.Unified("a/f", "b/f", content, got, diff.Options{}); strings.Count(s, "\n+new") != 3 || len(s) > 4000 {
-			b.Fatal(len(s))
-		}
-	}
-}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -15,23 +13,19 @@ import (
 	"zcoder/internal/workspace"
 )
 
-// benchTree makes the tree that the benchmarks share and removes it at the end.
-func benchTree(b *testing.B) *workspace.Workspace {
-	b.Helper()
-	root := b.TempDir()
-	files := 20000
+// onTrees runs a benchmark on trees of several sizes.
+func onTrees(b *testing.B, do func(*testing.B, *workspace.Workspace)) {
+	sizes := []int{5000, 50000}
 	if testing.Short() {
-		files = 2000
+		sizes = []int{1000, 5000}
 	}
-	if dir := os.Getenv("SEARCH_TREE"); dir != "" {
-		root = dir
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
-			makeTree(b, root, 50000)
-		}
-	} else {
-		makeTree(b, root, files)
+	for _, files := range sizes {
+		b.Run(fmt.Sprintf("%dk", files/1000), func(b *testing.B) {
+			root := b.TempDir()
+			makeTree(b, root, files)
+			do(b, open(b, root, workspace.Options{}))
+		})
 	}
-	return open(b, root, workspace.Options{})
 }
 
 var benchQueries = []struct{ name, query string }{
@@ -44,28 +38,6 @@ var benchQueries = []struct{ name, query string }{
 	{"fold", `(?i)TIMEOUT_retry`},
 	{"fold_common", `(?i)timeout`},
 	{"alternatives", "timeout_retry\nlimit_offset\nflag_token"},
-}
-
-func BenchmarkSearch(b *testing.B) {
-	w := benchTree(b)
-	for _, q := range benchQueries {
-		b.Run(q.name, func(b *testing.B) {
-			for b.Loop() {
-				runTool(b, w, "search", args{"query": q.query})
-			}
-		})
-	}
-}
-
-func BenchmarkList(b *testing.B) {
-	w := benchTree(b)
-	for _, n := range []int{100, 2000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				runTool(b, w, "list_files", args{"max_entries": n})
-			}
-		})
-	}
 }
 
 func runTool(b *testing.B, w *workspace.Workspace, tool string, a args) time.Duration {
@@ -112,25 +84,29 @@ func median(costs []cost, of func(cost) time.Duration) float64 {
 func wall(c cost) time.Duration { return c.wall }
 func cpu(c cost) time.Duration  { return c.cpu }
 
-// BenchmarkAgainstRipgrep measures both in turn in one run and reports the ratios of
+// BenchmarkSearch measures us and ripgrep in turn in one run and reports the ratios of
 // the medians of wall and processor time. ripgrep's contain its start, about 2 ms.
-func BenchmarkAgainstRipgrep(b *testing.B) {
-	rg, err := exec.LookPath("rg")
-	if err != nil {
-		b.Skip("rg is not installed, so there is nothing to compare with")
-	}
-	w := benchTree(b)
+// Without ripgrep there are our own times alone.
+func BenchmarkSearch(b *testing.B) { onTrees(b, besideRipgrep) }
+
+func besideRipgrep(b *testing.B, w *workspace.Workspace) {
+	rg, missing := exec.LookPath("rg")
 	ratio := func(name string, ours func() time.Duration, theirs ...string) {
 		b.Run(name, func(b *testing.B) {
 			var we, they []cost
 			for b.Loop() {
 				we = append(we, ourCost(ours))
-				cmd := exec.Command(rg, theirs...)
-				cmd.Dir = w.Root()
-				they = append(they, commandCost(cmd))
+				if missing == nil {
+					cmd := exec.Command(rg, theirs...)
+					cmd.Dir = w.Root()
+					they = append(they, commandCost(cmd))
+				}
 			}
-			b.ReportMetric(median(we, wall)/median(they, wall), "×rg-wall")
-			b.ReportMetric(median(we, cpu)/median(they, cpu), "×rg-cpu")
+			if missing == nil {
+				b.ReportMetric(median(we, wall)/median(they, wall), "×rg-wall")
+				b.ReportMetric(median(we, cpu)/median(they, cpu), "×rg-cpu")
+			}
+			b.ReportMetric(median(we, wall)/1e6, "ms")
 			b.ReportMetric(median(we, cpu)/1e6, "cpu-ms")
 			b.ReportMetric(0, "ns/op")
 		})
