@@ -252,5 +252,5 @@ func writeSSHClient(dir string, port int) error {
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(bin, "ssh"), []byte(fmt.Sprintf("#!/bin/sh\necho $$ >%s/ssh.pid\nexec %s -F %s/ssh_config \"$@\"\n", dir, sshProgram("ssh"), dir)), 0o700)
+	return os.WriteFile(filepath.Join(bin, "ssh"), []byte(fmt.Sprintf("#!/bin/sh\necho $$ >%s/ssh.pid\nexec %s -F %s/ssh_config \"$@\" 2>%s/ssh.err\n", dir, sshProgram("ssh"), dir, dir)), 0o700)
 }

@@ -192,3 +192,22 @@ func TestACrashAtAnyPointRunsNothingTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestTheQueueIsPausedBeforeTheEndIsSeen: who sees that the turn was stopped finds the
+// queue paused.
+func TestTheQueueIsPausedBeforeTheEndIsSeen(t *testing.T) {
+	s, _, _ := newSession(t, nil)
+	paused := false
+	s.cfg.EndTurn = func() []string { _, paused = s.Pending(); return nil }
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = s.Prompt(t.Context(), event.Input{Text: "go"}) }()
+	wait(t, s, event.TurnStart)
+	if _, err := s.Enqueue(event.Item{ID: "q1", Mode: event.FollowUp, Text: "then"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Cancel()
+	<-done
+	if !paused {
+		t.Error("the queue was not paused when the turn had ended")
+	}
+}

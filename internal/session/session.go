@@ -205,7 +205,7 @@ func (s *Session) Prompt(ctx context.Context, in event.Input) (event.Reason, err
 		if err != nil {
 			return "", err
 		}
-		s.afterTurn(end)
+		s.afterTurn()
 		next, more := s.Next()
 		if !more || ctx.Err() != nil {
 			return end.Reason, nil
@@ -229,15 +229,18 @@ func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 	return agent.Run(ctx, cfg, turn), nil
 }
 
-// afterTurn pauses the queue after an end that a person should look at.
-func (s *Session) afterTurn(end event.End) {
+// afterTurn tells what there is to tell at the end of a turn.
+func (s *Session) afterTurn() {
 	if s.cfg.EndTurn != nil {
 		for _, notice := range s.cfg.EndTurn() {
 			s.emit(event.Event{Kind: event.Info, Text: notice})
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+}
+
+// pauseAfter pauses the queue after an end that a person should look at. It comes before
+// anybody sees the end. The lock is held.
+func (s *Session) pauseAfter(end event.End) {
 	stop := end.Reason != event.Complete && end.Reason != event.Blocked && !s.skipped
 	if len(s.queue.pending) > 0 && (stop || s.cfg.PauseAfterTurn) {
 		s.queue.paused = true
@@ -287,7 +290,7 @@ func (s *Session) Direct(ctx context.Context, c chat.ToolCall, record func(tools
 	defer done()
 	cfg, turn := s.prepare(ctx)
 	end := agent.Direct(ctx, cfg, turn, c, record)
-	s.afterTurn(end)
+	s.afterTurn()
 	return end.Reason, nil
 }
 
@@ -324,7 +327,7 @@ func (s *Session) begin(ctx context.Context) (context.Context, func(), error) {
 		return nil, nil, ErrBusy
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s.cancel = cancel
+	s.cancel, s.skipped = cancel, false
 	return ctx, func() {
 		s.mu.Lock()
 		s.cancel = nil
@@ -378,6 +381,9 @@ func (s *Session) emitLocked(e event.Event) {
 	e.Seq = s.seq
 	s.store(e)
 	s.fold(e)
+	if e.Kind == event.TurnEnd {
+		s.pauseAfter(*e.End)
+	}
 	s.hub.publish(e)
 	if e.Kind == event.CallEnd || e.Kind == event.TurnEnd {
 		s.syncLocked()
