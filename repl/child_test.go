@@ -248,6 +248,9 @@ func (f *fake) Prompt(ctx context.Context, in event.Input) (event.Reason, error)
 		end.Reason = event.Cancelled
 	}
 	f.emit(event.Event{Kind: event.TurnEnd, End: &end})
+	if in.Text == "linger" { // a server says later that nothing follows
+		pause(ctx, time.Second)
+	}
 	return end.Reason, nil
 }
 

@@ -55,6 +55,7 @@ type console struct {
 	prompting  bool // Prompt runs
 	awaitEnd   bool // and its end was not shown yet
 	started    bool // its turn was
+	leaving    bool // when it returns, if no turn began meanwhile
 	cancelTurn context.CancelFunc
 	stopping   bool
 	queued     bool // the draft is sent when the turn ends
@@ -476,7 +477,7 @@ func (c *console) event(e event.Event) {
 	c.tr.show(e)
 	switch e.Kind {
 	case event.TurnStart:
-		c.started = true
+		c.started, c.leaving = true, false
 	case event.Asked:
 		if e.Question != nil {
 			c.waiting = append(c.waiting, *e.Question)
@@ -543,6 +544,10 @@ func (c *console) startTurn(in event.Input) {
 // comes back.
 func (c *console) promptDone(in event.Input, err error) {
 	c.prompting, c.cancelTurn = false, nil
+	if c.leaving {
+		c.leave(nil)
+		return
+	}
 	if err == nil {
 		return
 	}

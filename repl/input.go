@@ -251,6 +251,8 @@ func (c *console) endOfInput() {
 	switch {
 	case c.asking != nil:
 		c.asked("", false)
+	case c.prompting && !c.awaitEnd && !c.tr.running && c.running == nil && c.handed == nil:
+		c.leaving = true // unless another turn follows
 	case c.busy():
 		c.hint = "Ctrl-C stops what runs, then Ctrl-D leaves"
 	default:

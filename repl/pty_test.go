@@ -357,6 +357,20 @@ func TestTerminalResizeStorm(t *testing.T) {
 	r.see(`you said "` + text + `!"`)
 }
 
+// TestTerminalLeavesWhenTheTurnIsOver: whoever sees the end of a turn may leave, also
+// before it is certain that no other follows.
+func TestTerminalLeavesWhenTheTurnIsOver(t *testing.T) {
+	t.Parallel()
+	r := startChild(t, 80, 24)
+	r.prompt("")
+	r.enter("linger")
+	r.see("done · 12 tokens")
+	r.send("\x04")
+	if code := r.ended(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
 func TestTerminalInterruptKeepsDraft(t *testing.T) {
 	t.Parallel()
 	r := startChild(t, 80, 24)
