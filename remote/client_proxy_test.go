@@ -163,6 +163,7 @@ func (p *badProxy) again(sent []byte) {
 // TestTurnsThroughABadConnection: 500 turns, each with an approval, over connections that
 // are cut, delayed and repeated, lose no event and run no command twice.
 func TestTurnsThroughABadConnection(t *testing.T) {
+	t.Parallel()
 	rounds := 500
 	if testing.Short() {
 		rounds = 60
@@ -179,7 +180,7 @@ func TestTurnsThroughABadConnection(t *testing.T) {
 		}
 	}
 	c, other := dial(), dial()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	w := watchEvents(ctx, c, 0, answering(t, c, "once"))
 	ow := watchEvents(ctx, other, 0, nil)
