@@ -683,3 +683,24 @@ func TestSwitches(t *testing.T) {
 		t.Errorf("ended with %v", lw.err)
 	}
 }
+
+// TestAnEndCountsAfterItsEvents: a new stream begins with the state, which may tell the
+// end of a turn whose events come after it.
+func TestAnEndCountsAfterItsEvents(t *testing.T) {
+	f := newFeed("box", "1_1", time.Now)
+	f.begin()
+	if err := f.state(State{Session: "1_1", Seq: 2, Last: &Outcome{Turn: "1_9", Reason: event.Complete}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(1); n <= 2; n++ {
+		if _, over := f.ended("1_9"); over || f.missed("1_9", 0) {
+			t.Errorf("the turn is over before event %d", n)
+		}
+		if err := f.take(text(n, "x"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, over := f.ended("1_9"); !over {
+		t.Error("the turn is not over after its events")
+	}
+}

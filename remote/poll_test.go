@@ -541,3 +541,19 @@ func TestPolledVariants(t *testing.T) {
 		}
 	})
 }
+
+// TestPolledAnswerUnderWay: the turn may go on before the reply to an answer is there;
+// then nobody else gave it.
+func TestPolledAnswerUnderWay(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		f := newFeed("box", "1_1", time.Now)
+		p := projector{f: f}
+		p.begin("1_9")
+		p.take(polled{Event: "approval_required", ID: "5_5", Kind: "command", Command: "ls"})
+		f.sending("approval-5_5", sent)
+		p.take(polled{Event: "message", Role: "assistant", Content: "on"})
+		if q, _ := f.asking("approval-5_5"); q.settled == sent {
+			t.Errorf("with an answer on its way (%v) it is settled by another client: %v", sent, sent)
+		}
+	}
+}
