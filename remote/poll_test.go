@@ -553,7 +553,7 @@ func TestPolledAnswerUnderWay(t *testing.T) {
 		f.sending("approval-5_5", sent)
 		p.take(polled{Event: "message", Role: "assistant", Content: "on"})
 		if q, _ := f.asking("approval-5_5"); q.settled == sent {
-			t.Errorf("with an answer on its way (%v) it is settled by another client: %v", sent, sent)
+			t.Errorf("an answer is on its way: %v; the question is settled by another client: %v", sent, q.settled)
 		}
 	}
 }
