@@ -62,7 +62,7 @@ type SwitchedError struct {
 }
 
 func (e *SwitchedError) Error() string {
-	return fmt.Sprintf("another client went on with conversation %s", clip(e.Session, 64))
+	return fmt.Sprintf("the server went on with another conversation: %s", clip(e.Session, 64))
 }
 
 // ServerFacts are what a server says of itself. The text is the far side's: bounded,

@@ -285,7 +285,11 @@ func (c *Client) mayHaveSwitched(err error) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.switching > 0 || len(c.runs) > 0 {
+	own := c.switching > 0
+	for r := range c.runs {
+		own = own || r.command
+	}
+	if own {
 		return &leftError{*s}
 	}
 	return err

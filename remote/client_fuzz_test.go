@@ -18,8 +18,7 @@ func checkFeed(t *testing.T, f *feed) {
 	t.Helper()
 	last, size := int64(0), 0
 	for _, k := range f.events {
-		stored := k.Kind.Live() || k.Kind == event.Warning
-		if k.Seq < last || k.Seq == last && !stored {
+		if k.Seq < last || k.Seq == last && !unstored(k.Kind) {
 			t.Fatalf("event %d %s came after event %d", k.Seq, k.Kind, last)
 		}
 		if !whole(k.Event) || k.Kind == event.Asked && k.Question.Host != "box" {

@@ -191,7 +191,7 @@ func TestHostileStream(t *testing.T) {
 		{"a question about nothing", events(Envelope{Event: event.Event{Seq: 1, Kind: event.Asked, Question: &event.Question{}}}), "without its content", nil},
 		{"a kind of the future", events(Envelope{Event: event.Event{Seq: 1, Kind: "hologram"}}), "", []string{"1 hologram"}},
 		{"a message of the future", raw("event: hologram\ndata: x\n\n: comment\nid: 7\nretry: 1\nnonsense\n\n"), "", nil},
-		{"a state of another conversation", func(w http.ResponseWriter) { say(w, msgState, State{Session: "6_6\x1b"}) }, "went on with conversation 6_6", nil},
+		{"a state of another conversation", func(w http.ResponseWriter) { say(w, msgState, State{Session: "6_6\x1b"}) }, "another conversation: 6_6", nil},
 		{"a state from nowhere", func(w http.ResponseWriter) { say(w, msgState, State{Session: "1_1", Seq: 1 << 60}) }, "its newest event is number", nil},
 	}
 	for _, tt := range tests {
@@ -702,5 +702,26 @@ func TestAnEndCountsAfterItsEvents(t *testing.T) {
 	}
 	if _, over := f.ended("1_9"); !over {
 		t.Error("the turn is not over after its events")
+	}
+}
+
+// TestServerStartsAnew: a prompt whose server comes back with another conversation ends,
+// and so do the events, with the name of that.
+func TestServerStartsAnew(t *testing.T) {
+	s := newTurns()
+	s.other = func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, 202, object{"turn_id": "1_9"})
+		s.begin(State{Session: "1_5"})
+		go func() { s.cut <- struct{}{} }()
+	}
+	c := dialTest(t, clientConfig(t, serveTest(t, s)))
+	w := watchEvents(testContext(t), c, 0, nil)
+	var switched *SwitchedError
+	if _, err := c.Prompt(testContext(t), event.Input{Text: "x"}); !errors.As(err, &switched) {
+		t.Errorf("the prompt ended with %v", err)
+	}
+	wait(t, "the end of the events", w.ended)
+	if !errors.As(w.err, &switched) || switched.Session != "1_5" {
+		t.Errorf("the events ended with %v", w.err)
 	}
 }

@@ -20,8 +20,9 @@ const (
 
 // run is a turn or a command that this client started.
 type run struct {
-	turn   string             // empty until the server took it
-	cancel context.CancelFunc // asks for its end
+	command bool               // a slash command, which may change the conversation
+	turn    string             // empty until the server took it
+	cancel  context.CancelFunc // asks for its end
 }
 
 // Prompt runs a turn and blocks until its end, also when the connection breaks in
@@ -68,7 +69,7 @@ func (c *Client) run(ctx context.Context, req turnRequest, forms Forms) (Outcome
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &run{cancel: cancel}
+	r := &run{command: strings.HasPrefix(req.Prompt, "/"), cancel: cancel}
 	c.mu.Lock()
 	c.runs[r] = true
 	c.mu.Unlock()
@@ -118,7 +119,8 @@ func (c *Client) post(r *run, req turnRequest) error {
 	if err := c.l.post(c.l.life, "/v1/turn", req, &reply); err != nil {
 		return err
 	}
-	if reply.Turn == "" && !beside(req) || len(reply.Turn) > maxIDBytes {
+	// A command that runs beside a turn is done by then, and has no turn of its own.
+	if reply.Turn == "" && !r.command || len(reply.Turn) > maxIDBytes {
 		return notServer(errors.New("it took the request and gave the turn no name"))
 	}
 	c.name(r, reply.Turn)
@@ -134,10 +136,6 @@ func (c *Client) name(r *run, turn string) {
 	defer c.f.mu.Unlock()
 	c.f.touch()
 }
-
-// beside reports whether a request may be one that the server has done when it takes it:
-// a slash command that runs beside a turn.
-func beside(req turnRequest) bool { return strings.HasPrefix(req.Prompt, "/") }
 
 // waiter waits for the end of what the client started, and shows its forms meanwhile.
 type waiter struct {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // PipeClient is what PipeDial needs. Conn is required.
@@ -174,6 +173,5 @@ func pipeTransport(conn *pipeConn) *http.Transport {
 		},
 		DisableCompression: true,
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		IdleConnTimeout:    0 * time.Second,
 	}
 }

@@ -32,8 +32,8 @@ const (
 )
 
 // PipeServe serves one client over a pipe and blocks until the pipe or ctx ends, and
-// the requests with it. It returns nil when the client left. A read of Conn that
-// Close does not end may outlive it.
+// the requests with it; then it returns nil. A read of Conn that Close does not end may
+// outlive it.
 func PipeServe(ctx context.Context, s PipeServer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -48,6 +48,7 @@ func PipeServe(ctx context.Context, s PipeServer) error {
 	server := http.Server{
 		Handler:           &pipeHandler{ctx: ctx, open: s.Open},
 		Protocols:         &protocols,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.New(io.Discard, "", 0),
 		ReadHeaderTimeout: time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -295,3 +295,41 @@ func TestPipeIsCut(t *testing.T) {
 	}
 	wait(t, "the server's end", ended)
 }
+
+// stubborn is a pipe whose reads Close does not end, as those of a terminal or a standard
+// input.
+type stubborn struct {
+	io.ReadWriteCloser
+	closed chan struct{}
+}
+
+func (s stubborn) Close() error { close(s.closed); return nil }
+
+// TestPipeServeEnds: the requests end with the context, also when a read does not.
+func TestPipeServeEnds(t *testing.T) {
+	near, far := systemPipe(t)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	s := newStreamServer()
+	over := make(chan struct{})
+	s.stream = func(w http.ResponseWriter, r *http.Request) {
+		say(w, msgState, State{Session: "1_1"})
+		<-r.Context().Done()
+		close(over)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- PipeServe(ctx, PipeServer{Conn: stubborn{far, make(chan struct{})}, Version: "1", Open: func(context.Context, Opening) (http.Handler, error) { return s, nil }})
+	}()
+	p, err := PipeDial(testContext(t), PipeClient{Conn: near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialTest(t, ClientConfig{Pipe: p, Name: "far", NewID: counter("r")})
+	cancel()
+	wait(t, "the end of the request", over)
+	if err := wait(t, "the end", ended); err != nil {
+		t.Error(err)
+	}
+	far.Close()
+}
