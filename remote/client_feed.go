@@ -354,6 +354,9 @@ func (f *feed) follow(ctx context.Context, after int64) iter.Seq2[event.Event, e
 			over := ctx.Err()
 			batch, changed, err := f.next(r)
 			for _, e := range batch {
+				if e.Seq < after || e.Seq == after && !e.Kind.Live() {
+					continue // a feed that has just begun gets them late
+				}
 				if !yield(e, nil) {
 					return
 				}

@@ -725,3 +725,36 @@ func TestServerStartsAnew(t *testing.T) {
 		t.Errorf("the events ended with %v", w.err)
 	}
 }
+
+// TestEventsThatWereSeenDoNotComeAgain: whoever has seen events before a new client
+// began to load them gets the later ones alone.
+func TestEventsThatWereSeenDoNotComeAgain(t *testing.T) {
+	f := newFeed("box", "1_1", time.Now)
+	f.begin()
+	ctx, cancel := context.WithCancel(testContext(t))
+	got := make(chan event.Event, 10)
+	begun := make(chan struct{})
+	go func() {
+		defer close(got)
+		events := f.follow(ctx, 2)
+		close(begun)
+		for e, err := range events {
+			if err == nil {
+				got <- e
+			}
+		}
+	}()
+	<-begun
+	for n := int64(1); n <= 3; n++ {
+		if err := f.take(text(n, fmt.Sprint(n)), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := <-got; e.Seq != 3 {
+		t.Errorf("event %d came first", e.Seq)
+	}
+	cancel()
+	for e := range got {
+		t.Errorf("event %d came as well", e.Seq)
+	}
+}
