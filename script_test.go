@@ -57,10 +57,14 @@ func scriptParams() testscript.Params {
 	}
 }
 
-// condition knows npm-servers: the MCP servers that .ci/real-mcp installs are there.
+// condition knows npm-servers and npm-acp: what .ci/real-mcp and .ci/real-acp install is
+// there.
 func condition(name string) (bool, error) {
-	if name == "npm-servers" {
+	switch name {
+	case "npm-servers":
 		return os.Getenv("ZCODER_TEST_MCP_NPM") != "", nil
+	case "npm-acp":
+		return os.Getenv("ZCODER_TEST_ACP_NPM") != "", nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
@@ -77,7 +81,7 @@ func setup(env *testscript.Env) error {
 	for name, value := range map[string]string{
 		"HOME": home, "ZCODER_HOME": filepath.Join(home, "zcoder"), "ZCODER_MODEL": "test-model",
 		"XDG_RUNTIME_DIR": filepath.Join(env.WorkDir, "run"), "OLLAMA_HOST": "127.0.0.1:9", "TERM": "dumb", "SHELL": "/bin/sh",
-		"ZCODER_WARMUP": "off", "NPM_SERVERS": os.Getenv("ZCODER_TEST_MCP_NPM"),
+		"ZCODER_WARMUP": "off", "NPM_SERVERS": os.Getenv("ZCODER_TEST_MCP_NPM"), "ACP_NPM": os.Getenv("ZCODER_TEST_ACP_NPM"),
 	} {
 		env.Setenv(name, value)
 	}
