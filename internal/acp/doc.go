@@ -53,7 +53,7 @@ type Server struct {
 // Listed is a stored conversation.
 type Listed struct {
 	ID, Dir, Title string
-	Changed        time.Time
+	Changed        time.Time // zero: not known
 }
 
 // Mode is a set of rules that a conversation is held under.

@@ -405,8 +405,12 @@ func (a *agent) listSessions(ctx context.Context, p sdk.ListSessionsRequest) (sd
 			out.NextCursor = &last
 			break
 		}
-		changed := l.Changed.UTC().Format(time.RFC3339)
-		out.Sessions = append(out.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(l.ID), Cwd: l.Dir, Title: &l.Title, UpdatedAt: &changed})
+		info := sdk.SessionInfo{SessionId: sdk.SessionId(l.ID), Cwd: l.Dir, Title: &l.Title}
+		if !l.Changed.IsZero() {
+			changed := l.Changed.UTC().Format(time.RFC3339)
+			info.UpdatedAt = &changed
+		}
+		out.Sessions = append(out.Sessions, info)
 	}
 	return out, nil
 }

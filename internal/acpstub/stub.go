@@ -9,7 +9,7 @@
 //	initialize                 the first request
 //	new DIR                    begin a session
 //	load DIR                   open the last session again; resume and close likewise
-//	list                       list the sessions, and take the first as the last session
+//	list N                     list the sessions, and take the Nth as the last session
 //	mode NAME                  set the mode
 //	server JSON                an MCP server for the next new or load
 //	prompt TEXT                send a prompt, and wait for its end
@@ -100,6 +100,7 @@ type editor struct {
 	lines    chan []byte // of the program; closed at its end
 	id       int
 	session  string
+	nth      string // which session of a list to take
 	servers  []json.RawMessage
 	clicks   []string
 	triggers []trigger
@@ -152,6 +153,7 @@ func (e *editor) command(verb, rest string) error {
 	case "close":
 		return e.call("session/close", map[string]any{"sessionId": e.session})
 	case "list":
+		e.nth = strings.TrimSpace(rest)
 		return e.call("session/list", map[string]any{})
 	case "mode":
 		return e.call("session/set_mode", map[string]any{"sessionId": e.session, "modeId": rest})
@@ -323,7 +325,7 @@ func (e *editor) answered(m map[string]any) {
 	case result["sessions"] != nil:
 		for i, s := range result["sessions"].([]any) {
 			s := s.(map[string]any)
-			if i == 0 {
+			if fmt.Sprint(i+1) == e.nth {
 				e.session = s["sessionId"].(string)
 			}
 			e.say("session", fmt.Sprintf("%v in %v", s["title"], s["cwd"]))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -37,10 +38,12 @@ func runEditor(ctx context.Context, p Process, v *config.Values) (int, error) {
 	defer signal.Stop(broken)
 	out := p.Stdout
 	p.Stdout = p.Stderr // nothing but the protocol goes to the editor
-	err := acp.Serve(ctx, p.Stdin, out, &editorHost{p: p, v: v}, acp.Options{
-		Version: version, NewID: newRequestID,
-		Log: func(line string) { fmt.Fprintln(p.Stderr, termtext.Line(line)) },
-	})
+	var err error
+	if v.String("connect") != "" {
+		err = bridgeEditor(ctx, p, v, out)
+	} else {
+		err = serveEditor(ctx, p, out, &editorHost{p: p, v: v})
+	}
 	if s := caught(); s != 0 {
 		return s, nil
 	}
@@ -48,6 +51,13 @@ func runEditor(ctx context.Context, p Process, v *config.Values) (int, error) {
 		return statusFailed, err
 	}
 	return statusOK, nil
+}
+
+func serveEditor(ctx context.Context, p Process, out io.Writer, h acp.Host) error {
+	return acp.Serve(ctx, p.Stdin, out, h, acp.Options{
+		Version: version, NewID: newRequestID,
+		Log: func(line string) { fmt.Fprintln(p.Stderr, termtext.Line(line)) },
+	})
 }
 
 // editorUsage refuses flags whose values the editor gives.
@@ -64,6 +74,8 @@ func editorUsage(v *config.Values) error {
 		flag = "--workspace"
 	case v.Bool("json"):
 		flag = "--json"
+	case v.String("server") != "":
+		flag = "--server"
 	}
 	switch {
 	case flag != "":
