@@ -19,6 +19,7 @@
 //	at TEXT: cancel            when a message of the agent holds TEXT: cancel the prompt
 //	at TEXT: input MODE TEXT   send input for the running turn
 //	at TEXT: hangup            close the connection
+//	at TEXT: touch FILE        make a file
 //	raw TEXT                   send a line, and wait for an answer
 //
 // $DIR in JSON is the directory that the stub runs in.
@@ -264,25 +265,35 @@ func (e *editor) take(line []byte) (map[string]any, error) {
 
 // pull does what is to be done at a message that holds a text.
 func (e *editor) pull(line string) error {
-	for i, t := range e.triggers {
+	var kept []trigger
+	var errs []error
+	for _, t := range e.triggers {
 		if !strings.Contains(line, t.text) {
+			kept = append(kept, t)
 			continue
 		}
-		e.triggers = append(e.triggers[:i:i], e.triggers[i+1:]...)
-		verb, rest, _ := strings.Cut(t.action, " ")
 		e.say("does", t.action)
-		switch verb {
-		case "cancel":
-			return e.send(map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": e.session}})
-		case "input":
-			mode, text, _ := strings.Cut(rest, " ")
-			e.id++
-			return e.send(map[string]any{"id": e.id, "method": "_zcoder/input", "params": map[string]any{"sessionId": e.session, "mode": mode, "text": text, "messageId": fmt.Sprint("m", e.id)}})
-		case "hangup":
-			return e.in.Close()
-		}
+		errs = append(errs, e.act(t.action))
 	}
-	return nil
+	e.triggers = kept
+	return errors.Join(errs...)
+}
+
+func (e *editor) act(action string) error {
+	verb, rest, _ := strings.Cut(action, " ")
+	switch verb {
+	case "cancel":
+		return e.send(map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": e.session}})
+	case "input":
+		mode, text, _ := strings.Cut(rest, " ")
+		e.id++
+		return e.send(map[string]any{"id": e.id, "method": "_zcoder/input", "params": map[string]any{"sessionId": e.session, "mode": mode, "text": text, "messageId": fmt.Sprint("m", e.id)}})
+	case "hangup":
+		return e.in.Close()
+	case "touch":
+		return os.WriteFile(filepath.Join(e.dir, rest), nil, 0o600)
+	}
+	return errors.New("no such action")
 }
 
 // permit answers a permission request with the next click.
