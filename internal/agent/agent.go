@@ -130,6 +130,7 @@ type run struct {
 	cfg     Config
 	turn    Turn
 	history []chat.Message
+	sent    []chat.Message // the newest request's; nil when the next one does not extend it
 	start   time.Time
 	setup   Setup
 	sum     event.End // facts as they are gathered
@@ -171,6 +172,9 @@ func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc
 func (r *run) emit(e event.Event) {
 	e.Turn = r.turn.ID
 	r.history = event.Append(r.history, e)
+	if e.Kind == event.Compacted {
+		r.sent = nil
+	}
 	r.cfg.Emit(e)
 }
 

@@ -20,6 +20,8 @@ type Known struct {
 type meter struct {
 	known   Known
 	fixed   int     // characters of system prompt and tools
+	counted int     // records whose characters were counted
+	chars   int     // that they have
 	perChar float64 // tokens for each character
 }
 
@@ -53,13 +55,15 @@ func (m *meter) take(u chat.Usage, history []chat.Message) {
 		return
 	}
 	m.known = Known{Tokens: u.PromptTokens, Messages: len(history)}
-	if all := m.fixed + chars(history); all > 2000 {
+	m.chars += chars(history[m.counted:])
+	m.counted = len(history)
+	if all := m.fixed + m.chars; all > 2000 {
 		m.perChar = min(1, max(0.1, float64(m.known.Tokens)/float64(all)))
 	}
 }
 
 // forget drops the count: the history was replaced.
-func (m *meter) forget() { m.known = Known{} }
+func (m *meter) forget() { m.known, m.counted, m.chars = Known{}, 0, 0 }
 
 func chars(list []chat.Message) int {
 	n := 0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,19 +20,37 @@ const (
 )
 
 // request builds the next request. Everything in front of the last messages is the
-// same in every byte as in the request before.
-func (r *run) request() chat.Request { return r.requestOf(r.history) }
+// same in every byte as in the request before: it is added to.
+func (r *run) request() chat.Request {
+	if len(r.sent) == 0 {
+		r.sent = r.opening()
+	}
+	r.sent = r.with(r.sent, r.history[len(r.sent)-1:])
+	return r.requestWith(r.sent[:len(r.sent):len(r.sent)])
+}
 
 // requestOf builds a request with another history, as side requests need.
 func (r *run) requestOf(history []chat.Message) chat.Request {
-	messages := make([]chat.Message, 0, len(history)+1)
-	messages = append(messages, chat.Message{Role: chat.System, Content: r.turn.System})
-	for _, m := range history {
+	return r.requestWith(r.with(r.opening(), history))
+}
+
+func (r *run) opening() []chat.Message {
+	return []chat.Message{{Role: chat.System, Content: r.turn.System}}
+}
+
+// with appends records as the model gets them.
+func (r *run) with(messages, more []chat.Message) []chat.Message {
+	messages = slices.Grow(messages, len(more))
+	for _, m := range more {
 		if !r.setup.KeepThinking {
 			m.Thinking = ""
 		}
 		messages = append(messages, m)
 	}
+	return messages
+}
+
+func (r *run) requestWith(messages []chat.Message) chat.Request {
 	return chat.Request{
 		Model:      r.cfg.ModelName,
 		Messages:   messages,

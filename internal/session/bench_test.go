@@ -55,8 +55,11 @@ func longSession(b *testing.B, n int) *store.Store {
 	return st
 }
 
-// benchSession resumes a session whose model calls one tool and answers, and whose log
-// does not wait for the disk.
+// roundsOfTurn is how many rounds a turn of benchSession has.
+const roundsOfTurn = 10
+
+// benchSession resumes a session whose model calls a tool in each round but the last,
+// and whose log does not wait for the disk.
 func benchSession(b *testing.B, st *store.Store) *Session {
 	log, loaded, err := st.Resume(propertyID)
 	if err != nil {
@@ -71,7 +74,7 @@ func benchSession(b *testing.B, st *store.Store) *Session {
 	model := modelFunc(func(_ context.Context, _ chat.Request, emit func(chat.Delta)) (chat.Reply, error) {
 		calls++
 		m := call("ls")
-		if calls%2 == 0 {
+		if calls%roundsOfTurn == 0 {
 			m = chat.Message{Role: chat.Assistant, Content: "done"}
 			emit(chat.Delta{Content: "done"})
 		}
@@ -86,19 +89,29 @@ func benchSession(b *testing.B, st *store.Store) *Session {
 	}, loaded.Events)
 }
 
-// BenchmarkTurn runs turns of two rounds after a history of so many events, with a
-// model that takes no time.
-func BenchmarkTurn(b *testing.B) {
+// BenchmarkRound runs turns after a history of so many events, with a model that takes
+// no time. A session is replaced before it is much longer.
+func BenchmarkRound(b *testing.B) {
 	for _, n := range []int{10, 1000, 10_000} {
 		b.Run(size(n), func(b *testing.B) {
-			s := benchSession(b, longSession(b, n))
-			defer s.Close()
-			b.ReportAllocs()
-			for b.Loop() {
+			st := longSession(b, n)
+			var s *Session
+			for turn := 0; b.Loop(); turn++ {
+				if turn%20 == 0 {
+					b.StopTimer()
+					if s != nil {
+						s.Close()
+						st = longSession(b, n)
+					}
+					s = benchSession(b, st)
+					b.StartTimer()
+				}
 				if _, err := s.Prompt(b.Context(), event.Input{Text: "go on"}); err != nil {
 					b.Fatal(err)
 				}
 			}
+			s.Close()
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N*roundsOfTurn), "ms/round")
 		})
 	}
 }

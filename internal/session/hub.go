@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sort"
 
 	"zcoder/internal/event"
@@ -13,6 +14,7 @@ import (
 // session's lock guards it.
 type hub struct {
 	events  []event.Event
+	pieces  int // among events: pieces of replies and live events
 	readers map[*reader]bool
 	changed chan struct{} // closed and replaced when events are added
 	closed  bool
@@ -26,11 +28,20 @@ func (h *hub) init() {
 	h.changed = make(chan struct{})
 }
 
-func (h *hub) load(past []event.Event) { h.events = append(h.events, withoutPieces(past)...) }
+func (h *hub) load(past []event.Event) {
+	for _, e := range past {
+		if !isPiece(e) {
+			h.events = append(h.events, e)
+		}
+	}
+}
 
 func (h *hub) publish(e event.Event) {
-	if e.Kind == event.TurnStart {
+	if e.Kind == event.TurnStart && h.pieces > len(h.events)/4 {
 		h.trim()
+	}
+	if isPiece(e) {
+		h.pieces++
 	}
 	h.events = append(h.events, e)
 	close(h.changed)
@@ -38,30 +49,26 @@ func (h *hub) publish(e event.Event) {
 }
 
 // trim forgets the pieces and live events of earlier turns that every reader has
-// seen: the whole replies hold the same text.
+// seen: the whole replies hold the same text. It costs as much as there are events, so
+// it is called when a share of them may go.
 func (h *hub) trim() {
 	seen := len(h.events)
 	for r := range h.readers {
 		seen = min(seen, r.at)
 	}
-	kept := withoutPieces(h.events[:seen])
+	kept := slices.DeleteFunc(h.events[:seen], isPiece)
 	removed := seen - len(kept)
-	h.events = append(kept, h.events[seen:]...)
+	h.events = slices.Delete(h.events, len(kept), seen)
+	h.pieces -= removed
 	for r := range h.readers {
 		r.at -= removed
 	}
 }
 
-// withoutPieces leaves out what a later event of the same turn repeats whole.
-func withoutPieces(events []event.Event) []event.Event {
-	kept := make([]event.Event, 0, len(events))
-	for _, e := range events {
-		if e.Kind == event.Content || e.Kind == event.Thinking || e.Kind.Live() {
-			continue
-		}
-		kept = append(kept, e)
-	}
-	return kept
+// isPiece reports whether a later event of the same turn repeats it whole, or it is of
+// no lasting interest.
+func isPiece(e event.Event) bool {
+	return e.Kind == event.Content || e.Kind == event.Thinking || e.Kind.Live()
 }
 
 func (h *hub) close() {
