@@ -18,9 +18,10 @@ const (
 )
 
 // scan fills in what a list shows of a log. It looks at the kind of each line and
-// decodes only those that count. It reports whether there was a request.
-func scan(info *Info, f io.ReaderAt, size int64) bool {
-	s := scanner{}
+// decodes only those that count. It reports whether there was a request. The reader is
+// one for many logs.
+func scan(info *Info, in *bufio.Reader, f io.ReaderAt, size int64) bool {
+	s := scanner{in: in}
 	s.lines(io.NewSectionReader(f, 0, min(size, maxScan)))
 	if size > maxScan {
 		s.lines(io.NewSectionReader(f, size-tailSize, tailSize))
@@ -36,13 +37,15 @@ func scan(info *Info, f io.ReaderAt, size int64) bool {
 
 // scanner gathers facts from the lines of a log.
 type scanner struct {
+	in           *bufio.Reader
 	session      event.Session
 	first, given string // request, title
 	turns        int
 }
 
 func (s *scanner) lines(r io.Reader) {
-	in := bufio.NewReaderSize(r, scanBuffer)
+	in := s.in
+	in.Reset(r)
 	for {
 		head, err := in.Peek(kindWithin)
 		wanted := s.wants(kindOf(head))

@@ -7,6 +7,7 @@
 package store
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -85,8 +86,9 @@ func (s *Store) List(workspace, profile string) ([]Info, error) {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	var list []Info
+	in := bufio.NewReaderSize(nil, scanBuffer)
 	for _, e := range entries {
-		info, ok := s.peek(e)
+		info, ok := s.peek(e, in)
 		if ok && (workspace == "" || info.Workspace == workspace) && (profile == "" || info.Profile == profile) {
 			list = append(list, info)
 		}
@@ -97,7 +99,7 @@ func (s *Store) List(workspace, profile string) ([]Info, error) {
 	return list, nil
 }
 
-func (s *Store) peek(e fs.DirEntry) (Info, bool) {
+func (s *Store) peek(e fs.DirEntry, in *bufio.Reader) (Info, bool) {
 	id, isLog := cutSuffix(e.Name(), ".jsonl")
 	if !isLog || !validID.MatchString(id) || !e.Type().IsRegular() {
 		return Info{}, false
@@ -112,7 +114,7 @@ func (s *Store) peek(e fs.DirEntry) (Info, bool) {
 		return Info{}, false
 	}
 	info := Info{ID: id, Changed: stat.ModTime()}
-	return info, scan(&info, f, stat.Size())
+	return info, scan(&info, in, f, stat.Size())
 }
 
 // Loaded is what was read of a log.
