@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -20,19 +21,87 @@ const (
 )
 
 // spans returns the changes of the window in order, with at least one unchanged
-// line between two of them.
+// line between two of them. Small changes far from each other are found without
+// looking at the lines between them one by one.
 func (w window) spans() []span {
-	na, nb := countLines(w.a), countLines(w.b)
+	var out []span
+	a, b := w.a, w.b
+	at := span{}
+	for {
+		same := commonPrefix(a, b)
+		n := countLines(a[:same])
+		a, b = a[same:], b[same:]
+		at.a, at.b = at.a+n, at.b+n
+		if len(a) == 0 && len(b) == 0 {
+			return out
+		}
+		x, y, ok := meet(a, b)
+		if !ok {
+			return append(out, compared(a, b, w.after, at)...)
+		}
+		out = append(out, compared(a[:x], b[:y], 0, at)...)
+		at.a, at.b = at.a+countLines(a[:x]), at.b+countLines(b[:y])
+		a, b = a[x:], b[y:]
+	}
+}
+
+const (
+	// nearby is how many lines of both sides together a change may have to be found
+	// without comparing all.
+	nearby = 128
+	// quiet is how many equal lines must follow it.
+	quiet = 64
+)
+
+// meet returns where two texts that begin differently go on alike for a while, if that
+// is nearby, at the fewest lines from both starts.
+func meet(a, b []byte) (x, y int, ok bool) {
+	startsA, startsB := starts(a), starts(b)
+	for sum := 1; sum <= nearby; sum++ {
+		for i := max(0, sum-len(startsB)+1+quiet); i <= sum && i+quiet < len(startsA); i++ {
+			j := sum - i
+			run := a[startsA[i]:startsA[i+quiet]]
+			if bytes.HasPrefix(b[startsB[j]:], run) {
+				return startsA[i], startsB[j], true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// starts are the offsets of the first lines.
+func starts(text []byte) []int {
+	list := make([]int, 1, nearby+quiet+1)
+	for at := 0; len(list) < cap(list); {
+		n := bytes.IndexByte(text[at:], '\n') + 1
+		if n == 0 {
+			break
+		}
+		at += n
+		list = append(list, at)
+	}
+	return list
+}
+
+// compared compares all lines of two texts. Their last lines, after in number, are
+// known to be equal. What it returns is shifted by at.
+func compared(a, b []byte, after int, at span) []span {
+	na, nb := countLines(a), countLines(b)
 	if na > maxCompared || nb > maxCompared {
-		return []span{{w.before, na - w.after, w.before, nb - w.after}}
+		return []span{{at.a, at.a + na - after, at.b, at.b + nb - after}}
 	}
 	ids := make(map[string]int32, na)
 	c := comparison{
-		a: intern(string(w.a), na, ids), b: intern(string(w.b), nb, ids),
+		a: intern(string(a), na, ids), b: intern(string(b), nb, ids),
 		sameA: make([]bool, na), sameB: make([]bool, nb), ids: len(ids),
 	}
 	c.compare()
-	return c.spans()
+	out := c.spans()
+	for i := range out {
+		s := &out[i]
+		s.a, s.aEnd, s.b, s.bEnd = s.a+at.a, s.aEnd+at.a, s.b+at.b, s.bEnd+at.b
+	}
+	return out
 }
 
 func intern(text string, lines int, ids map[string]int32) []int32 {

@@ -117,15 +117,15 @@ func binary(b []byte) bool { return bytes.IndexByte(b, 0) >= 0 }
 // window is the part of two texts that can differ, with some equal lines before
 // and after it. first is the index of its first line in both texts.
 type window struct {
-	a, b                 []byte
-	first, before, after int
+	a, b         []byte
+	first, after int
 }
 
 func windowOf(a, b []byte, context int) window {
 	start := commonPrefix(a, b)
 	end := commonSuffix(a[start:], b[start:])
 	var w window
-	for ; w.before < context && start > 0; w.before++ {
+	for before := 0; before < context && start > 0; before++ {
 		start = bytes.LastIndexByte(a[:start-1], '\n') + 1
 	}
 	for ; w.after < context && end > 0; w.after++ {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -298,7 +299,8 @@ func TestBounded(t *testing.T) {
 		{"different, many kinds of lines", noise(200_000, 1<<30), noise(200_000, 1<<30)},
 		{"one line of 50 MB", line, other},
 		{"empty lines", newlines, append(append([]byte("a\n"), newlines...), "b\n"...)},
-		{"too many lines", append([]byte("a\n"), append(newlines, 'a')...), append([]byte("b\n"), append(newlines, 'b')...)},
+		{"changes at both ends", append([]byte("a\n"), append(newlines, 'a')...), append([]byte("b\n"), append(newlines, 'b')...)},
+		{"too many lines", append(bytes.Repeat([]byte("a\n"), 200), append(newlines, 'a')...), append(bytes.Repeat([]byte("b\n"), 200), append(newlines, 'b')...)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,6 +315,31 @@ func TestBounded(t *testing.T) {
 			}
 			t.Logf("took %s: %.60q", took.Round(time.Millisecond), text)
 		})
+	}
+}
+
+// TestChangesFarApart holds the diff of a large text with some small changes to no more
+// lines than were changed, also where lines repeat.
+func TestChangesFarApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 200 {
+		var lines []string
+		kinds := 2 + r.IntN(3000)
+		for range 2000 {
+			lines = append(lines, fmt.Sprintln("line", r.IntN(kinds)))
+		}
+		a := []byte(strings.Join(lines, ""))
+		added, removed := 0, 0
+		for range 1 + r.IntN(8) {
+			at, n, more := r.IntN(len(lines)-10), r.IntN(6), r.IntN(6)
+			added, removed = added+more, removed+n
+			lines = slices.Replace(lines, at, at+n, slices.Repeat([]string{"new\n"}, more)...)
+		}
+		b := []byte(strings.Join(lines, ""))
+		checkReproduces(t, a, b, r.IntN(5)-1)
+		if p, m := Stat(a, b); p+m > added+removed {
+			t.Errorf("the diff has +%d -%d, the change was +%d -%d", p, m, added, removed)
+		}
 	}
 }
 
