@@ -160,6 +160,36 @@ func TestApprovalEndsWithItsQuestion(t *testing.T) {
 	}
 }
 
+func TestEventsEndApprovals(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  event.Event
+	}{
+		{"answer", event.Event{Kind: event.Answered, Answer: &event.Answer{CallID: "c"}}},
+		{"result", event.Event{Kind: event.CallEnd, Result: &event.Result{CallID: "c"}}},
+		{"end of the turn", event.Event{Kind: event.TurnEnd, End: &event.End{}}},
+	} {
+		s := newStation(t)
+		count := func(e event.Event) int {
+			s.host.current().Emit(e)
+			f := s.server.follow()
+			s.server.await(f, f.conv.LastSeq())
+			s.server.mu.Lock()
+			defer s.server.mu.Unlock()
+			return len(s.server.approvals)
+		}
+		if n := count(event.Event{Kind: event.Asked, Question: &event.Question{CallID: "c"}}); n != 1 {
+			t.Errorf("%d approvals wait after a question", n)
+		}
+		if n := count(event.Event{Kind: event.Answered, Answer: &event.Answer{CallID: "other"}}); n != 1 {
+			t.Errorf("%d approvals wait after the answer to another question", n)
+		}
+		if n := count(c.end); n != 0 {
+			t.Errorf("%d approvals wait after the %s", n, c.name)
+		}
+	}
+}
+
 func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		decision  string

@@ -81,6 +81,7 @@ type testHost struct {
 	t       testing.TB
 	release chan struct{}
 	calling chan struct{} // gets one for each blocked model call
+	making  chan bool     // not nil: New sends on it when it begins, and waits for it
 
 	mu       sync.Mutex
 	conv     *session.Session
@@ -242,6 +243,10 @@ func (h *testHost) Select(_ context.Context, id string) error {
 }
 
 func (h *testHost) New(context.Context) (string, error) {
+	if h.making != nil {
+		h.making <- true
+		<-h.making
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := fmt.Sprintf("1_%d", len(h.order)+1)

@@ -47,7 +47,6 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, route route, q
 			return
 		}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // else a long answer would end with it
 	rep, err := s.answer(r.Context(), route, a)
 	if err != nil {
 		s.reject(w, r, err)

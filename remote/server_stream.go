@@ -41,7 +41,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, q query) {
 		defer c.streams(false)
 	}
 	u := &subscriber{server: s, from: s.follow(), w: w, rc: http.NewResponseController(w), sent: q.after}
-	_ = u.rc.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if q.id != "" && q.id != u.from.id {

@@ -334,7 +334,27 @@ func TestStreamHeartbeat(t *testing.T) {
 	c := s.follow("")
 	start := time.Now()
 	for n := 0; n < 20 || time.Since(start) < 250*time.Millisecond; n++ {
-		c.told(has("comment"))
+		if got := c.told(has("comment")); got[len(got)-1] != "comment" {
+			t.Fatalf("after %d comments: %q", n, got)
+		}
+	}
+}
+
+// What is told of a turn comes after the last event of the one before it.
+func TestNewsWaitForTheEventsBeforeThem(t *testing.T) {
+	s := newStation(t)
+	u := &subscriber{server: s.server, from: s.server.follow()}
+	s.turn("say hello")
+	s.idle()
+	for _, c := range []struct {
+		sent int64
+		want int
+	}{{0, 0}, {1, 1}, {5, 1}, {6, 2}, {7, 2}} {
+		u.sent = c.sent
+		u.news()
+		if got := strings.Count(u.buf.String(), "event: state\n"); got != c.want {
+			t.Errorf("after event %d: %d states; want %d", c.sent, got, c.want)
+		}
 	}
 }
 

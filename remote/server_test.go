@@ -169,13 +169,15 @@ func TestOwnPage(t *testing.T) {
 
 func TestTwoTokensAreNone(t *testing.T) {
 	s := newStation(t)
-	r := httptest.NewRequest("GET", "/v1/hello", nil)
-	r.Host = "localhost"
-	r.Header["Authorization"] = []string{"Bearer x", "Bearer " + stationToken}
-	w := httptest.NewRecorder()
-	s.server.ServeHTTP(w, r)
-	if w.Code != 401 {
-		t.Errorf("status %d", w.Code)
+	for _, values := range [][]string{{"Bearer x", "Bearer " + stationToken}, {"Bearer " + stationToken, "Bearer x"}} {
+		r := httptest.NewRequest("GET", "/v1/hello", nil)
+		r.Host = "localhost"
+		r.Header["Authorization"] = values
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, r)
+		if w.Code != 401 {
+			t.Errorf("status %d", w.Code)
+		}
 	}
 }
 
@@ -457,13 +459,33 @@ func TestRequestsInProgressAreBounded(t *testing.T) {
 // A request that takes longer than reading and writing may is answered all the same.
 func TestLongAnswers(t *testing.T) {
 	s := newStation(t)
-	s.server.limits.read, s.server.limits.write = 50*time.Millisecond, 50*time.Millisecond
-	s.server.limits.patience = 300 * time.Millisecond
+	s.server.limits.read, s.server.limits.write, s.server.limits.patience = 50*time.Millisecond, 50*time.Millisecond, limit
 	s.host.model, s.host.loaded = Model{Status: Warming}, make(chan Model)
 	s.listen()
-	if got := s.must("POST", "/v1/model/ensure", "{}"); got["model_status"] != "warming" {
+	time.AfterFunc(200*time.Millisecond, func() { s.host.loaded <- Model{Status: Ready} })
+	if got := s.must("POST", "/v1/model/ensure", "{}"); got["model_status"] != "ready" {
 		t.Errorf("ensure = %v", got)
 	}
+}
+
+// No turn starts while the current conversation changes.
+func TestNoTurnWhileASessionIsMade(t *testing.T) {
+	s := newStation(t)
+	s.host.making = make(chan bool)
+	made := make(chan map[string]any)
+	go func() { made <- s.must("POST", "/v1/session/new", "{}") }()
+	<-s.host.making
+	for path, body := range map[string]string{"/v1/turn": jsonOf("prompt", "say x"), "/v1/session/new": "{}", "/v1/session/select": jsonOf("id", "1_1")} {
+		if status, _ := s.ask("POST", path, body); status != 409 {
+			t.Errorf("%s meanwhile = %d", path, status)
+		}
+	}
+	s.host.making <- true
+	if got := <-made; got["id"] != "1_2" {
+		t.Errorf("new = %v", got)
+	}
+	s.turn("say x")
+	s.until("complete")
 }
 
 func FuzzParseFields(f *testing.F) {

@@ -292,6 +292,21 @@ func TestInput(t *testing.T) {
 	}
 }
 
+// A turn that does not look at its queue again takes no input.
+func TestInputAtTheEndOfATurn(t *testing.T) {
+	s := newStation(t)
+	id := s.turn("wait")
+	s.blocked()
+	s.server.mu.Lock()
+	s.server.turn.sealed = true
+	s.server.mu.Unlock()
+	if status, _ := s.ask("POST", "/v1/input", jsonOf("session_id", "1_1", "turn_id", id, "message_id", "m1", "text", "say late")); status != 409 {
+		t.Errorf("= %d", status)
+	}
+	close(s.host.release)
+	s.until("complete")
+}
+
 // Input that a slash command's turn took has nobody else to start it.
 func TestInputDuringASlashCommand(t *testing.T) {
 	s := newStation(t)
@@ -323,6 +338,7 @@ func TestSlashCommandsBesideATurn(t *testing.T) {
 
 func TestModelIsLoadedOnceForATurn(t *testing.T) {
 	s := newStation(t)
+	s.server.limits.patience = time.Millisecond
 	s.host.model, s.host.loaded = Model{Status: Warming}, make(chan Model)
 	got := s.must("POST", "/v1/turn", jsonOf("prompt", "say hello"))
 	if got["model_status"] != "warming" {
@@ -331,8 +347,10 @@ func TestModelIsLoadedOnceForATurn(t *testing.T) {
 	if status, _ := s.ask("POST", "/v1/turn", jsonOf("prompt", "say other")); status != 409 {
 		t.Errorf("a second turn = %d", status)
 	}
-	if got := s.must("GET", "/v1/model", ""); got["model_status"] != "warming" {
-		t.Errorf("model = %v", got)
+	for _, r := range [][]string{{"GET", "/v1/model", ""}, {"POST", "/v1/model/ensure", "{}"}} {
+		if got := s.must(r[0], r[1], r[2]); got["model_status"] != "warming" {
+			t.Errorf("%s = %v", r[1], got)
+		}
 	}
 	if n := len(s.host.prompts); n != 0 {
 		t.Errorf("%d prompts ran before the model was there", n)
