@@ -111,6 +111,8 @@ func (s *soak) tidy() {
 	for _, p := range s.people {
 		if p.open() {
 			p.leave()
+		} else {
+			p.kill()
 		}
 	}
 	if left := s.temporary(); len(left) > 0 {

@@ -21,8 +21,8 @@ import (
 
 // TestSoak runs the program for a while as random people would, who share one home:
 // one terminal session that is never killed, two that send each other messages and are
-// killed now and then, and one-shot runs of which many are killed. Then it looks at
-// what they leave: memory, descriptors, goroutines, processes, temporary files,
+// killed now and then, one-shot runs of which many are killed, and clients of a server
+// of which either is killed. Then it looks at what they leave: memory, descriptors, goroutines, processes, temporary files,
 // sessions and the audit.
 //
 // SOAK is how long, such as 20m; SOAK_SEED repeats the choices, not their timing.
@@ -79,8 +79,8 @@ func (s *soak) over() bool { return time.Now().After(s.ends) || s.t.Failed() }
 // run lets everybody live until the time is over.
 func (s *soak) run() {
 	var all sync.WaitGroup
-	for i, live := range []func(*person){s.veteran, s.mortal, s.mortal, s.hasty} {
-		p := s.person([]string{"gamma", "alpha", "beta", "delta"}[i], uint64(i))
+	for i, live := range []func(*person){s.veteran, s.mortal, s.mortal, s.hasty, s.distant} {
+		p := s.person([]string{"gamma", "alpha", "beta", "delta", "epsilon"}[i], uint64(i))
 		s.people = append(s.people, p)
 		all.Go(func() { live(p) })
 	}
@@ -376,7 +376,7 @@ func (s *soak) veteran(p *person) {
 		switch {
 		case n%60 == 0:
 			p.fresh()
-			if early.memory == 0 && n >= 120 {
+			if early.memory == 0 {
 				early = p.holds()
 			}
 		case n%25 == 0:

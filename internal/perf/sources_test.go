@@ -68,10 +68,11 @@ var (
 		{what: "find the other instances, by their number", pkg: "relay", name: `Peers/(\w+)`, metric: "ns/op", unit: "ms", scale: 1e-6, grows: linear},
 	}
 	remoted = []source{
-		{what: "event to client over loopback, by clients", pkg: "remote", name: `Event/(\w+)`, metric: "median-ms", unit: "ms", goal: atMost(5), grows: flat},
+		{what: "event to a client over loopback, by clients that follow", pkg: "remote", name: `Event/(\w+)`, metric: "median-ms", unit: "ms", goal: atMost(5), grows: linear},
 		{what: "the same, 99 of 100", pkg: "remote", name: `Event/(\w+)`, metric: "p99-ms", unit: "ms"},
 		{what: "event to a healthy client beside so many that do not read", pkg: "remote", name: `Slow/(\w+)`, metric: "median-ms", unit: "ms", goal: atMost(5), grows: flat},
-		{what: "events through one stream", pkg: "remote", name: `Throughput`, metric: "events/s", unit: "1/s"},
+		{what: "events through one stream", pkg: "remote", name: "Stream/bursts", metric: "events/s", unit: "1/s"},
+		{what: "one poll of an earlier client", pkg: "remote", name: "Poll", metric: "ns/op", unit: "ms", scale: 1e-6},
 	}
 )
 
@@ -89,4 +90,5 @@ var efforts = map[string]effort{
 	"tools/file":          {"5x", 3},
 	"tools/patch":         {"4x", 3},
 	"relay":               {"2000x", 3},
+	"remote":              {"1000x", 3},
 }
