@@ -298,6 +298,9 @@ func TestServerOverAPipe(t *testing.T) {
 		if reason, err := c.Prompt(ctx, event.Input{Text: fmt.Sprint("run ", n)}); reason != event.Complete || err != nil {
 			t.Fatalf("got %q, %v", reason, err)
 		}
+		if err := c.Drop(ctx, "nothing"); err == nil { // a refusal does not end the one pipe
+			t.Error("dropped what never waited")
+		}
 	}
 	if q := w.until(t, "a question", isKind(event.Asked)).Question; q.Host != "me@far" {
 		t.Errorf("asked for %q", q.Host)

@@ -86,7 +86,8 @@ func (s *Server) answer(ctx context.Context, route route, a asked) (reply, error
 	return route.do(s, ctx, a)
 }
 
-// reject writes an error. A body that was not read is not waited for.
+// reject writes an error. A body that was not read is not waited for; over HTTP/2, where
+// it stands in nobody's way, the header would end the connection of all requests.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, err.Error()
 	var known *refusal
@@ -96,7 +97,7 @@ func (s *Server) reject(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if r.ContentLength != 0 {
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
 	s.write(w, status, struct {

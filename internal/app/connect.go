@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"time"
 
@@ -119,7 +118,7 @@ func clientToken(v *config.Values) (string, error) {
 	return remote.ReadToken(v.String("token-file"))
 }
 
-func newRequestID() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }
+func newRequestID() string { return fmt.Sprintf("%016x%016x", unguessable(), unguessable()) }
 
 // farOneShot runs one turn on the server. Nobody is here to approve anything.
 func farOneShot(ctx context.Context, p Process, v *config.Values, client *remote.Client, prompt string) (int, error) {

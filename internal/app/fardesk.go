@@ -210,6 +210,13 @@ func (f *farDesk) forward(ctx context.Context, ui repl.UI, name, args string) er
 		return withHint(fmt.Errorf("/%s is the server's, and this server takes no commands", name), "use zcoder there, or ask the model")
 	}
 	out, err := c.Command(ctx, strings.TrimSpace("/"+name+" "+args), ui)
+	if id, ok := switched(err); ok {
+		next, err := c.With(ctx, id)
+		if err == nil {
+			f.switchTo(ui, next, "resumed "+id)
+		}
+		return err
+	}
 	switch {
 	case err != nil:
 		return err

@@ -2,10 +2,11 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -76,11 +77,18 @@ func openStation(ctx context.Context, p Process, v *config.Values, token string)
 	s.server = remote.New(ctx, remote.Config{
 		Host: h, Name: v.String("server"), Token: token, AllowHosts: w.hostNames(),
 		MaxBody: int64(v.Int("remote-max-request-bytes")), ApprovalTimeout: v.Duration("remote-approval-timeout"),
-		Now: time.Now, Random: rand.Uint64,
+		Now: time.Now, Random: unguessable,
 		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 		Warn:      func(line string) { fmt.Fprintln(p.Stderr, "warning: "+termtext.Line(line)) },
 	})
 	return s, nil
+}
+
+// unguessable makes the numbers of ids that are nobody's to guess.
+func unguessable() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // close ends what runs, the conversation, and the workbench.
