@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"zcoder/remote/conform"
 )
 
 // farScripts are the scripts of the REPL, which pass as they are when the workspace is
@@ -147,7 +149,7 @@ func TestScriptsOverSSH(t *testing.T) {
 		}
 	}
 	runFar(t, "ssh", sshScripts)
-	runScripts(t, "ssh", []string{filepath.Join("testdata", "far", "ssh_lost.txtar")})
+	runScripts(t, "ssh", []string{filepath.Join("testdata", "far", "ssh_lost.txtar"), filepath.Join("testdata", "far", "ssh_keep.txtar")})
 }
 
 // sshProgram finds a program of OpenSSH; the server is not in everybody's PATH.
@@ -253,4 +255,38 @@ func writeSSHClient(dir string, port int) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(bin, "ssh"), []byte(fmt.Sprintf("#!/bin/sh\necho $$ >%s/ssh.pid\nexec %s -F %s/ssh_config \"$@\" 2>%s/ssh.err\n", dir, sshProgram("ssh"), dir, dir)), 0o700)
+}
+
+// TestConformance has the program itself answer the suite that is written from the
+// protocol's contract, as existing clients would ask.
+func TestConformance(t *testing.T) {
+	dir := t.TempDir()
+	const token = "conformance.conformance.conformance"
+	for _, name := range []string{"home", "ws", "run"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Args = []string{"zcoder", "--server", "script", "--port", "0", "--token-file", file, "--workspace", filepath.Join(dir, "ws")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ZCODER_HOME=" + filepath.Join(dir, "home"), "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "OLLAMA_HOST=127.0.0.1:9"}
+	far := &farServer{cmd: cmd}
+	addr, err := far.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := far.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	conform.Run(t, conform.Target{Address: addr, Token: token, Quick: "/checkpoints", Asks: "! echo conforms", Command: "echo conforms", Long: "! sleep 600"})
 }
