@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,9 @@ func (c *fakeConv) emit(e event.Event) {
 }
 
 func (c *fakeConv) Info() event.Session {
+	for range 50 { // others go first, where they may
+		runtime.Gosched()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return event.Session{ID: c.id, Workspace: "/ws", Profile: c.mode}

@@ -163,6 +163,29 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// TestShell: what a person ran on the terminal is shown; what came as a prompt was
+// shown as a call.
+func TestShell(t *testing.T) {
+	s := newStream("/ws")
+	show := func(list ...event.Event) string {
+		var got []string
+		for _, e := range list {
+			for _, u := range s.updates(e, true) {
+				got = append(got, describe(u))
+			}
+		}
+		return strings.Join(got, "|")
+	}
+	if got := show(event.Event{Kind: event.Shell, Text: "ls"}); got != "user ```\nls\n```" {
+		t.Errorf("of the terminal: %q", got)
+	}
+	got := show(event.Event{Kind: event.CallStart, Call: command()},
+		event.Event{Kind: event.CallEnd, Result: &event.Result{CallID: "c1", Status: "ok", Text: "x", Direct: true}}, event.Event{Kind: event.Shell, Text: "ls"})
+	if got != "call c1 execute pending run_command make … []|update c1 completed \"```\\nx\\n```\" []" {
+		t.Errorf("as a prompt: %q", got)
+	}
+}
+
 func TestGoalIsAPlan(t *testing.T) {
 	for state, want := range map[string]string{
 		"active":   "plan win=in_progress an independent verifier accepts the work=pending",
