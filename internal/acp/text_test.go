@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,6 +74,29 @@ func TestReadPrompt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzReadPrompt: whatever a link says, it is one word of the prompt, never a command,
+// and a mention only of what lies below the workspace.
+func FuzzReadPrompt(f *testing.F) {
+	f.Add("file:///ws/a.go#L1:2", "a.go")
+	f.Add("file:///ws/../etc/passwd", "x")
+	f.Add("file:///ws/%22%0a/undo", "/undo\n! ls")
+	f.Fuzz(func(t *testing.T, uri, name string) {
+		in, err := readPrompt([]sdk.ContentBlock{sdk.ResourceLinkBlock(name, uri)}, "/ws")
+		if err != nil {
+			return
+		}
+		if isCommand(in.Text) || strings.ContainsAny(in.Text, "\n\r") {
+			t.Errorf("the link became %q", in.Text)
+		}
+		if path, ok := strings.CutPrefix(in.Text, `@"`); ok {
+			path, _, _ = strings.Cut(path, `"`)
+			if at := filepath.Join("/ws", path); at != "/ws" && !strings.HasPrefix(at, "/ws/") {
+				t.Errorf("a mention of %q", at)
+			}
+		}
+	})
 }
 
 func TestDiffContent(t *testing.T) {

@@ -21,6 +21,7 @@
 //	at TEXT: hangup            close the connection
 //	at TEXT: touch FILE        make a file
 //	raw TEXT                   send a line, and wait for an answer
+//	run COMMAND                run another program meanwhile, to its end
 //
 // $DIR in JSON is the directory that the stub runs in.
 package acpstub
@@ -175,6 +176,11 @@ func (e *editor) command(verb, rest string) error {
 		}
 		e.triggers = append(e.triggers, trigger{text, action})
 		return nil
+	case "run":
+		words := strings.Fields(e.expand(rest))
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Stderr = os.Stderr
+		return cmd.Run()
 	case "raw":
 		if err := e.write([]byte(e.expand(rest) + "\n")); err != nil {
 			return err

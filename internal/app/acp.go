@@ -137,7 +137,11 @@ func (e *editorHost) List(_ context.Context, dir string) ([]acp.Listed, error) {
 	}
 	var out []acp.Listed
 	for _, i := range list {
-		out = append(out, acp.Listed{ID: i.ID, Dir: i.Workspace, Title: i.Title, Changed: i.Changed})
+		at := i.Workspace
+		if dir != "" {
+			at = dir // the same place, as the editor names it
+		}
+		out = append(out, acp.Listed{ID: i.ID, Dir: at, Title: i.Title, Changed: i.Changed})
 	}
 	return out, nil
 }
