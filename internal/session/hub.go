@@ -29,6 +29,7 @@ func (h *hub) init() {
 }
 
 func (h *hub) load(past []event.Event) {
+	h.events = slices.Grow(h.events, len(past))
 	for _, e := range past {
 		if !isPiece(e) {
 			h.events = append(h.events, e)

@@ -107,7 +107,7 @@ func (s *Store) linesWith(text, id string) ([]string, error) {
 			}
 			continue
 		}
-		line, err := readLine(in)
+		line, err := readLine(in, nil)
 		found = append(found, matching(line, text)...)
 		if err == io.EOF {
 			break

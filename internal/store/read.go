@@ -25,8 +25,10 @@ func cutSuffix(name, suffix string) (string, bool) {
 func read(r io.Reader) (Loaded, error) {
 	var out Loaded
 	in := bufio.NewReaderSize(r, 64<<10)
+	var line []byte
 	for {
-		line, err := readLine(in)
+		var err error
+		line, err = readLine(in, line)
 		if len(line) > 0 {
 			out.add(line)
 		}
@@ -39,10 +41,10 @@ func read(r io.Reader) (Loaded, error) {
 	}
 }
 
-// readLine returns the next line without its end; of a line that is too long it
-// returns a piece, which is no record.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
+// readLine returns the next line without its end, in the room that the last one had;
+// of a line that is too long it returns a piece, which is no record.
+func readLine(in *bufio.Reader, line []byte) ([]byte, error) {
+	line = line[:0]
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line) < maxLine {

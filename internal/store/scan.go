@@ -58,7 +58,7 @@ func (s *scanner) lines(r io.Reader) {
 			}
 			continue
 		}
-		line, err := readLine(in)
+		line, err := readLine(in, nil)
 		s.take(line)
 		if err != nil {
 			return
