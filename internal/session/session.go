@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,22 +147,26 @@ type leftOpen struct {
 }
 
 func interrupted(past []event.Event) leftOpen {
-	var left leftOpen
+	turn := ""
+	var content, thinking strings.Builder
 	for _, e := range past {
 		switch e.Kind {
-		case event.TurnStart:
-			left = leftOpen{turn: e.Turn, reply: chat.Message{Role: chat.Assistant}}
 		case event.Content:
-			left.reply.Content += e.Text
+			content.WriteString(e.Text)
 		case event.Thinking:
-			left.reply.Thinking += e.Text
-		case event.Reply:
-			left.reply = chat.Message{Role: chat.Assistant}
+			thinking.WriteString(e.Text)
+		case event.TurnStart, event.Reply, event.TurnEnd:
+			content.Reset()
+			thinking.Reset()
+		}
+		switch e.Kind {
+		case event.TurnStart:
+			turn = e.Turn
 		case event.TurnEnd:
-			left = leftOpen{}
+			turn = ""
 		}
 	}
-	return left
+	return leftOpen{turn: turn, reply: chat.Message{Role: chat.Assistant, Content: content.String(), Thinking: thinking.String()}}
 }
 
 // Info describes the session.
