@@ -37,9 +37,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	n, asked := 0, make(chan struct{}, 1)
 	server := scripted.New(script, scripted.Options{DropBodies: true, Respond: func(scripted.Recorded) string {
 		n++
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
 		switch n % 4 {
 		case 0:
 			return fmt.Sprintf(`> call write_file {"path":"a.txt","content":"%s"}`, strings.Repeat("x", 2000)+"\\n")
@@ -51,8 +55,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		return `> call apply_patch {"patch":"--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+new\n--- a/b.txt\n+++ /dev/null\n"}`
 	}})
 	p := newProgram(t, server)
-	for range rounds {
-		p.killed(time.Duration(10+rand.IntN(70)) * time.Millisecond)
+	for i := range rounds {
+		after := time.Duration(rand.IntN(70)) * time.Millisecond
+		if i%3 == 0 {
+			p.killed(after, nil)
+		} else {
+			p.killed(after, asked)
+		}
 		p.fileIsWhole()
 	}
 	p.recordsAreWhole()
@@ -66,14 +75,26 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// killed starts a turn and kills the program after a while.
-func (p *program) killed(after time.Duration) {
+// killed starts a turn and kills the program after a while, which begins when it asks
+// the model: how long a program takes to get there is not ours. Nil: when it starts.
+func (p *program) killed(after time.Duration, asked <-chan struct{}) {
 	p.t.Helper()
 	cmd := exec.Command(os.Args[0], "--yes", "--prompt", "go")
 	cmd.Env = append(append([]string(nil), p.env...), "ZCODER_TEST_MAIN=1")
 	cmd.Dir = p.dir
+	select {
+	case <-asked: // of the one before
+	default:
+	}
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
+	}
+	if asked != nil {
+		select {
+		case <-asked:
+		case <-time.After(time.Minute):
+			p.t.Error("the program asks no model")
+		}
 	}
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
