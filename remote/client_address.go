@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -33,12 +32,15 @@ type Address struct {
 	Workspace string
 }
 
-// Names as they may stand on a command line of ssh: nothing in them is an option, a
-// list or a word of a shell.
-var (
-	hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$`)
-	userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$`)
-)
+// isHost and isUser tell names as they may stand on a command line of ssh: nothing in
+// them is an option, a list or a word of a shell.
+func isHost(name string) bool {
+	return madeOf(name, 1, 253, "._-") && name[0] != '.' && name[0] != '-'
+}
+
+func isUser(name string) bool {
+	return madeOf(name, 1, 64, "._+-") && name[0] != '.' && name[0] != '+' && name[0] != '-'
+}
 
 // ParseAddress reads an address as a person writes it: HOST, HOST:PORT,
 // http://HOST:PORT, [IPV6], [IPV6]:PORT, unix:PATH or ssh://[USER@]HOST[:PORT]/PATH.
@@ -126,7 +128,7 @@ func sshAddress(text string) (Address, error) {
 		a.Workspace = path
 	}
 	if user, host, named := strings.Cut(target, "@"); named {
-		if !userName.MatchString(user) {
+		if !isUser(user) {
 			return Address{}, fmt.Errorf("the user %q: it has A-Z a-z 0-9 . _ + - and does not begin with one of . + -", user)
 		}
 		a.User, target = user, host
@@ -154,7 +156,7 @@ func hostPort(text string) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("an IPv6 address stands in brackets: [%s]", text)
 	}
 	host, digits, named := strings.Cut(text, ":")
-	if !hostName.MatchString(host) {
+	if !isHost(host) {
 		return "", 0, fmt.Errorf("the host %q: it has A-Z a-z 0-9 . _ - and does not begin with one of . -", host)
 	}
 	if named {
@@ -164,7 +166,7 @@ func hostPort(text string) (host string, port int, err error) {
 }
 
 // plainZone reports whether a zone is a plain interface name.
-func plainZone(zone string) bool { return zone == "" || hostName.MatchString(zone) }
+func plainZone(zone string) bool { return zone == "" || isHost(zone) }
 
 func portNumber(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 16)

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"zcoder/internal/store"
 )
-
-var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{32,1000}$`)
 
 // where is the server as a person wrote it.
 func (l *link) where() string {

@@ -78,7 +78,7 @@ func newLink(ctx context.Context, cfg ClientConfig) (*link, error) {
 	case cfg.Pipe != nil:
 		l.base, l.http.Transport, l.plain = "http://localhost", cfg.Pipe.transport, false
 		return l, nil
-	case !tokenForm.MatchString(cfg.Token):
+	case !isToken(cfg.Token):
 		return nil, hint(errors.New("the token is none: it has at least 32 of A-Z a-z 0-9 . _ ~ -"), "zcoder server token FILE makes one, for both sides")
 	}
 	network, target := "tcp", cfg.Address.String()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,15 +18,22 @@ const (
 	maxPipeLine  = 256      // bytes of the line, with its end
 )
 
-var (
-	pipeLine     = regexp.MustCompile(`^zcoder-pipe/([0-9]{1,9}) ([^\x00-\x20\x7f]{1,64})\n$`)
-	programWords = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
-)
+// readGreeting reads the line that begins with the mark.
+func readGreeting(line string) (protocol, program string, ok bool) {
+	text, ended := strings.CutSuffix(strings.TrimPrefix(line, pipeMark), "\n")
+	protocol, program, _ = strings.Cut(text, " ")
+	return protocol, program, ended && madeOf(protocol, 1, 9, "") && madeOf(program, 1, 64, "._+-")
+}
 
 // greeting is the line of a program. It stands on a line of its own whatever was
 // printed before.
 func greeting(version string) string {
-	version = programWords.ReplaceAllString(clip(version, 60), "-")
+	version = strings.Map(func(r rune) rune {
+		if r < 0x80 && madeOf(string(r), 1, 1, "._+-") {
+			return r
+		}
+		return '-'
+	}, version[:min(len(version), 60)])
 	return fmt.Sprintf("\n%s%s %s\n", pipeMark, pipeProtocol, withDefault(version, "unknown"))
 }
 

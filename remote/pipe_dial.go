@@ -78,15 +78,15 @@ func (p PipeClient) greeted(in *bufio.Reader, pipe *Pipe) error {
 	if err != nil {
 		return p.early(noise, err)
 	}
-	m := pipeLine.FindStringSubmatch(line)
+	protocol, program, ok := readGreeting(line)
 	switch {
-	case m == nil:
+	case !ok:
 		return hint(fmt.Errorf("the far side greets with %q", line), "install the same version of zcoder on both sides")
-	case m[1] != pipeProtocol:
-		err := fmt.Errorf("zcoder %s on the far side speaks version %s of the pipe, zcoder %s here version %s", m[2], m[1], withDefault(p.Version, "(unknown)"), pipeProtocol)
+	case protocol != pipeProtocol:
+		err := fmt.Errorf("zcoder %s on the far side speaks version %s of the pipe, zcoder %s here version %s", program, protocol, withDefault(p.Version, "(unknown)"), pipeProtocol)
 		return hint(err, "install the same version of zcoder on both sides")
 	}
-	pipe.Version = m[2]
+	pipe.Version = program
 	return nil
 }
 

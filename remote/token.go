@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -21,7 +20,7 @@ const maxTokenFile = 4096
 // tokenBytes is how many random bytes are in a token that NewToken makes.
 const tokenBytes = 32
 
-var validToken = regexp.MustCompile(`^[A-Za-z0-9._~-]{32,}$`)
+func isToken(text string) bool { return madeOf(text, 32, maxTokenFile, "._~-") }
 
 const tokenHint = "zcoder server token FILE makes a new one"
 
@@ -34,7 +33,7 @@ func ReadToken(path string) (string, error) {
 		return "", err
 	}
 	token := strings.TrimRight(text, "\r\n")
-	if !validToken.MatchString(token) {
+	if !isToken(token) {
 		return "", hint(fmt.Errorf("read token %q: it has not the form of a token: at least 32 of A-Z a-z 0-9 . _ ~ -", path), tokenHint)
 	}
 	return token, nil

@@ -278,23 +278,29 @@ func commentLine(lines []string) int {
 	return slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "<!--") }) + 1
 }
 
-// commandRisks are commands that a skill should not ask for.
-var commandRisks = []struct {
+// risk is a kind of command that a skill should not ask for.
+type risk struct {
 	pattern *regexp.Regexp
 	text    string
 	bad     bool
-}{
-	{regexp.MustCompile(`(?i)\b(curl|wget|fetch)\b[^|\n]*\|\s*(sudo\s+)?(env\s+)?((ba|z|da|fi|k)?sh|python[0-9.]*|perl|ruby|node)\b`), "it runs what it downloads", true},
-	{regexp.MustCompile(`(?i)\b(sh|bash|zsh|eval|source|\.)\s+.*(<\(|\$\(|` + "`" + `)\s*(curl|wget)\b`), "it runs what it downloads", true},
-	{regexp.MustCompile(`(?i)\bbase64\s+(-d|-D|--decode)\b[^\n]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`), "it runs what it decodes", true},
-	{regexp.MustCompile(`(?i)--(dangerously[a-z-]*|yolo|full-auto|bypass-(approvals|permissions)[a-z-]*)\b`), "it switches the approval of an agent off", true},
-	{regexp.MustCompile(`(?i)\bnpx\s+[^\s]+@latest\b.*(--yes|-y)\b|\bnpx\s+(--yes|-y)\s+[^\s]+@latest\b`), "it runs the newest version of a package, whatever that is", true},
-	{regexp.MustCompile("(^|\\s)!`[^`]+`"), "it asks for a command to be run while it is loaded; nothing runs here", false},
+}
+
+// commandRisks compiles the patterns when somebody lints: every start would pay for them.
+func commandRisks() []risk {
+	return []risk{
+		{regexp.MustCompile(`(?i)\b(curl|wget|fetch)\b[^|\n]*\|\s*(sudo\s+)?(env\s+)?((ba|z|da|fi|k)?sh|python[0-9.]*|perl|ruby|node)\b`), "it runs what it downloads", true},
+		{regexp.MustCompile(`(?i)\b(sh|bash|zsh|eval|source|\.)\s+.*(<\(|\$\(|` + "`" + `)\s*(curl|wget)\b`), "it runs what it downloads", true},
+		{regexp.MustCompile(`(?i)\bbase64\s+(-d|-D|--decode)\b[^\n]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`), "it runs what it decodes", true},
+		{regexp.MustCompile(`(?i)--(dangerously[a-z-]*|yolo|full-auto|bypass-(approvals|permissions)[a-z-]*)\b`), "it switches the approval of an agent off", true},
+		{regexp.MustCompile(`(?i)\bnpx\s+[^\s]+@latest\b.*(--yes|-y)\b|\bnpx\s+(--yes|-y)\s+[^\s]+@latest\b`), "it runs the newest version of a package, whatever that is", true},
+		{regexp.MustCompile("(^|\\s)!`[^`]+`"), "it asks for a command to be run while it is loaded; nothing runs here", false},
+	}
 }
 
 func (l *linter) commands(name string, lines []string) {
+	risks := commandRisks()
 	for i, line := range lines {
-		for _, r := range commandRisks {
+		for _, r := range risks {
 			if r.pattern.MatchString(line) {
 				l.add(name, i+1, r.bad, "%s: %q", r.text, termtext.Line(cut(strings.TrimSpace(line), 100)))
 			}
