@@ -59,6 +59,7 @@ var rules = []rule{
 	{"tools/delegate", []string{"zcoder/internal/proc", "zcoder/internal/worker", "os/exec", "net"}, "describes a call; the application runs it"},
 	{"remote", []string{"zcoder/repl", "zcoder/tools/", "zcoder/mcp", "zcoder/internal/app", "zcoder/internal/policy", "zcoder/internal/agent", "os/exec"}, "a wire between a conversation and a frontend"},
 	{"internal/acp", []string{"zcoder/repl", "zcoder/tools", "zcoder/mcp", "zcoder/internal/app", "zcoder/internal/policy", "zcoder/internal/agent", "zcoder/internal/session", "zcoder/remote", "net", "net/http", "os", "os/exec"}, "a protocol over conversations that a host opens"},
+	{"remote/web", []string{"zcoder/repl", "zcoder/tools", "zcoder/internal/session", "zcoder/internal/store", "net", "os", "os/exec"}, "shows and lets in; what it does goes by the routes of remote"},
 	{"repl", []string{"net/http", "os/exec", "zcoder/tools", "zcoder/mcp", "zcoder/internal/ollama", "zcoder/internal/openai", "zcoder/internal/session", "zcoder/internal/agent"}, "a frontend over four methods"},
 }
 

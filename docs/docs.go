@@ -21,7 +21,7 @@ type Topic struct {
 
 // order is the order of reading. What it does not name comes behind, by name.
 func order() []string {
-	return []string{"getting-started", "interface", "safety", "configuration", "skills", "mcp", "workers", "relay", "remote", "editors", "sysadmin", "architecture", "development"}
+	return []string{"getting-started", "interface", "safety", "configuration", "skills", "mcp", "workers", "relay", "remote", "web", "editors", "sysadmin", "architecture", "development"}
 }
 
 // Topics returns the documents in the order of reading.

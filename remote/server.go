@@ -19,8 +19,9 @@ type Config struct {
 	// every IP address: the one it listens on, this machine's own, and those of
 	// --allow-host.
 	AllowHosts []string
-	// OwnOrigin allows requests from a web page that came from this very server.
-	OwnOrigin bool
+	// Page is served to browsers, and lets those in who log in there. Nil: no request of
+	// a web page is let in.
+	Page Page
 	// MaxBody bounds the body of a request in bytes; 0 is 1 MiB.
 	MaxBody int64
 	// ApprovalTimeout is how long an approval waits before it is denied; 0 is 300 s.
@@ -181,26 +182,36 @@ func (s *Server) soon(d time.Duration) (<-chan struct{}, func() bool) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	route, q, err := s.admit(r)
+	if s.forPage(r) {
+		s.servePage(w, r)
+		return
+	}
+	route, q, who, err := s.admit(r)
 	switch {
 	case err != nil:
 		s.reject(w, r, err)
 	case route.stream:
-		s.stream(w, r, q)
+		s.stream(w, r, q, who)
 	default:
 		s.exchange(w, r, route, q)
 	}
 }
 
-// admit finds out, from the header alone, whether the request is let in and what it
-// asks for.
-func (s *Server) admit(r *http.Request) (route, query, error) {
-	if err := s.guard.admit(r); err != nil {
-		return route{}, query{}, err
+// admit finds out, from the header alone, who is let in and what the request asks for.
+func (s *Server) admit(r *http.Request) (route, query, visitor, error) {
+	who, err := s.guard.admit(r)
+	if err != nil {
+		return route{}, query{}, who, err
 	}
 	if c := connOf(r); c != nil {
 		c.admitted()
 	}
+	found, q, err := purpose(r)
+	return found, q, who, err
+}
+
+// purpose finds what an admitted request asks for.
+func purpose(r *http.Request) (route, query, error) {
 	found, ok := routeOf(r.Method, r.URL.EscapedPath())
 	switch {
 	case !ok:

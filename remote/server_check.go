@@ -13,13 +13,13 @@ type guard struct {
 	private bool // the way that requests come is nobody else's
 	token   [sha256.Size]byte
 	names   map[string]bool
-	page    bool // a web page of this server may ask
+	page    Page // may ask, with a login in place of the token; nil: no page may
 }
 
 func newGuard(cfg Config) guard {
 	g := guard{
 		private: cfg.Token == "", token: sha256.Sum256([]byte(cfg.Token)),
-		names: map[string]bool{"localhost": true}, page: cfg.OwnOrigin,
+		names: map[string]bool{"localhost": true}, page: cfg.Page,
 	}
 	for _, name := range cfg.AllowHosts {
 		g.names[plainHost(name)] = true
@@ -27,21 +27,35 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// admit returns nil for a request that is let in. Nothing in the body counts.
-func (g *guard) admit(r *http.Request) error {
+// admit returns who sent a request that is let in. Nothing in the body counts.
+func (g *guard) admit(r *http.Request) (visitor, error) {
 	if g.private {
-		return nil
+		return visitor{}, nil
 	}
+	if err := g.address(r); err != nil {
+		return visitor{}, err
+	}
+	tokens := r.Header.Values("Authorization")
+	if len(tokens) == 0 && g.page != nil {
+		if ended, ok := g.page.Login(r); ok {
+			return visitor{g.page, ended}, nil
+		}
+	}
+	if !g.authorised(tokens) {
+		return visitor{}, refuse(http.StatusUnauthorized, "the token is missing or wrong")
+	}
+	return visitor{}, nil
+}
+
+// address checks by which name a request comes, and from whose page.
+func (g *guard) address(r *http.Request) error {
 	if !g.knows(r.Host) {
 		return refuse(http.StatusMisdirectedRequest, "this server is not called %q; --allow-host NAME adds a name", clip(r.Host, 200))
 	}
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
-		if !g.page || len(origins) > 1 || origins[0] != "http://"+r.Host {
+		if g.page == nil || len(origins) > 1 || origins[0] != "http://"+r.Host {
 			return refuse(http.StatusForbidden, "requests from web pages of others are refused")
 		}
-	}
-	if !g.authorised(r.Header.Values("Authorization")) {
-		return refuse(http.StatusUnauthorized, "the token is missing or wrong")
 	}
 	return nil
 }

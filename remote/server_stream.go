@@ -18,6 +18,7 @@ import (
 type subscriber struct {
 	server *Server
 	from   *follower
+	who    visitor
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	buf    bytes.Buffer // what is written next
@@ -33,14 +34,14 @@ const (
 )
 
 // stream answers GET /v1/stream until the client leaves, another conversation is the
-// current one, or the server ends. A client that takes nothing is cut off; it goes on by
+// current one, the login of a browser is over, or the server ends. A client that takes nothing is cut off; it goes on by
 // the number of the last event that it has.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, q query) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, q query, who visitor) {
 	if c := connOf(r); c != nil {
 		c.streams(true)
 		defer c.streams(false)
 	}
-	u := &subscriber{server: s, from: s.follow(), w: w, rc: http.NewResponseController(w), sent: q.after}
+	u := &subscriber{server: s, from: s.follow(), who: who, w: w, rc: http.NewResponseController(w), sent: q.after}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if q.id != "" && q.id != u.from.id {
@@ -110,6 +111,8 @@ func (u *subscriber) wait(ctx context.Context, events <-chan event.Event, change
 		u.buf.WriteString(": alive\n\n")
 	case <-ctx.Done():
 		return false
+	case <-u.who.ended:
+		return false
 	case <-u.server.over:
 		return false
 	}
@@ -145,7 +148,11 @@ func (u *subscriber) event(e event.Event) {
 	if e.Kind == event.Asked {
 		env.Approval = u.approval(e)
 	}
-	u.write(msgEvent, e.Seq, env)
+	if e.Kind == event.Asked && u.who.page != nil {
+		u.write(msgEvent, e.Seq, pageEnvelope{env, u.who.page.Show(*e.Question)})
+	} else {
+		u.write(msgEvent, e.Seq, env)
+	}
 	u.sent = max(u.sent, e.Seq)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"zcoder/internal/event"
+	"zcoder/remote/web"
 )
 
 func TestHello(t *testing.T) {
@@ -153,7 +154,7 @@ func TestAdmission(t *testing.T) {
 }
 
 func TestOwnPage(t *testing.T) {
-	s := newStation(t, func(c *Config) { c.OwnOrigin = true })
+	s := newStation(t, func(c *Config) { c.Page = web.New(web.Config{Token: stationToken, AfterFunc: c.AfterFunc}) })
 	for origin, want := range map[string]int{"http://localhost:7337": 200, "https://localhost:7337": 403, "http://localhost": 403, "http://evil.example": 403} {
 		r := httptest.NewRequest("GET", "/v1/hello", nil)
 		r.Host = "localhost:7337"

@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"zcoder/internal/config"
 	"zcoder/internal/termtext"
 	"zcoder/remote"
+	"zcoder/remote/web"
 )
 
 // runServer offers the workspace to clients until a signal comes.
@@ -47,6 +49,8 @@ func serverUsage(v *config.Values) error {
 		return &config.UsageError{Text: "--server takes no prompt", Hints: []string{"clients send prompts: zcoder --connect HOST --token-file FILE"}}
 	case v.String("connect") != "":
 		return &config.UsageError{Text: "both --server and --connect are given", Hints: []string{"give one of them"}}
+	case v.Bool("web") && v.Bool("stdio"):
+		return &config.UsageError{Text: "both --web and --stdio are given", Hints: []string{"a page needs an address: leave --stdio away"}}
 	case !v.Bool("stdio") && v.String("token-file") == "":
 		return &config.UsageError{Text: "--server needs --token-file", Hints: []string{"zcoder server token FILE makes one; give the same to the clients"}}
 	}
@@ -74,12 +78,16 @@ func openStation(ctx context.Context, p Process, v *config.Values, token string)
 	}
 	w.startServers(ctx, false)
 	s := &station{w: w, host: h, warmed: w.warmUp(ctx)}
+	afterFunc := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	var page remote.Page
+	if v.Bool("web") {
+		page = web.New(web.Config{Token: token, AfterFunc: afterFunc})
+	}
 	s.server = remote.New(ctx, remote.Config{
-		Host: h, Name: v.String("server"), Token: token, AllowHosts: w.hostNames(),
+		Page: page, Host: h, Name: v.String("server"), Token: token, AllowHosts: w.hostNames(),
 		MaxBody: int64(v.Int("remote-max-request-bytes")), ApprovalTimeout: v.Duration("remote-approval-timeout"),
-		Now: time.Now, Random: unguessable,
-		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
-		Warn:      func(line string) { fmt.Fprintln(p.Stderr, "warning: "+termtext.Line(line)) },
+		Now: time.Now, Random: unguessable, AfterFunc: afterFunc,
+		Warn: func(line string) { fmt.Fprintln(p.Stderr, "warning: "+termtext.Line(line)) },
 	})
 	return s, nil
 }
@@ -142,11 +150,33 @@ func (s *station) announce(addr net.Addr) {
 	}
 	fmt.Fprintf(out, "serving %s as %s on %s\n", termtext.Line(s.w.shortPath(s.w.ws.Root())), termtext.Line(v.String("server")), termtext.Line(at))
 	fmt.Fprintf(out, "connect with: zcoder --connect %s --token-file %s\n", termtext.Line(at), termtext.Line(shellWord(v.String("token-file"))))
+	if v.Bool("web") {
+		s.announcePage(addr)
+	}
 	if remote.Reachable(addr) {
 		fmt.Fprintln(out, "warning: other machines can reach this address, and what goes over the network is not encrypted: whoever reads the token there can use this workspace\nhint: leave --listen away and go through ssh: zcoder --connect ssh://HOST/WORKSPACE, or ssh -L")
 	}
 	if s.w.v.String("command-policy") == "allow" {
 		fmt.Fprintln(out, "warning: commands run without asking (--yes)")
+	}
+}
+
+// announcePage says where the page is, and what it means that others can reach it.
+func (s *station) announcePage(addr net.Addr) {
+	out := s.w.p.Stderr
+	login := "log in with the token in " + termtext.Line(shellWord(s.w.v.String("token-file")))
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		fmt.Fprintln(out, "the page is on this socket: ssh -L 7337:SOCKET brings it to a browser elsewhere; "+login)
+		return
+	}
+	host := tcp.IP.String()
+	if name, err := os.Hostname(); err == nil && tcp.IP.IsUnspecified() {
+		host = name
+	}
+	fmt.Fprintf(out, "in a browser: http://%s/ and %s\n", termtext.Line(net.JoinHostPort(host, strconv.Itoa(tcp.Port))), login)
+	if remote.Reachable(addr) {
+		fmt.Fprintln(out, "warning: the page can be reached from other machines, by plain http: who listens on the network reads the token at the login, and can approve commands in your place")
 	}
 }
 

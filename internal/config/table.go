@@ -215,6 +215,7 @@ func remoteRows() []Setting {
 		{Name: "port", Flag: "port", Kind: Int, Max: 65535, Default: "7337", Meaning: "with --server: the port, unless --listen names one; 0 takes a free one"},
 		{Name: "allow-host", Flag: "allow-host", Kind: List, Meaning: "with --server: more names by which clients may call it"},
 		{Name: "stdio", Flag: "stdio", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --server: speak over stdin and stdout, as ssh starts it"},
+		{Name: "web", Flag: "web", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --server: also offer a page for browsers there; log in with the token"},
 		{Name: "keep", Flag: "keep", Kind: Bool, Default: "false", FlagOnly: true, Meaning: "with --connect ssh://…: a turn goes on to its end there when the connection breaks"},
 		{Name: "remote-program", Default: "zcoder", Check: checkProgram, Meaning: "name or path of zcoder on the other machine, for ssh://"},
 		{Name: "remote-approval-timeout", Kind: Duration, Min: 1, Max: 86_400, Default: "300", Meaning: "how long an approval waits for a client before it is denied"},
