@@ -55,7 +55,8 @@ func startBrowser(t *testing.T, program string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
+	home, err := os.MkdirTemp("", "browser")
+	must(t, err)
 	b := &browser{t: t, to: ourOut, waiting: map[int]chan answer{}, tabs: map[string]*tab{}}
 	b.cmd = exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+home, "about:blank")
@@ -72,11 +73,16 @@ func startBrowser(t *testing.T, program string) *browser {
 		b.listen(ourIn)
 	}()
 	t.Cleanup(func() {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
+		_ = b.call("", "Browser.close", map[string]any{}, nil)
 		ourOut.Close()
+		late := time.AfterFunc(browserPatience, func() { _ = b.cmd.Process.Kill() })
+		_ = b.cmd.Wait()
+		late.Stop()
 		<-done
 		ourIn.Close()
+		for start := time.Now(); os.RemoveAll(home) != nil && time.Since(start) < browserPatience; {
+			time.Sleep(50 * time.Millisecond) // its other processes end a little later
+		}
 	})
 	return b
 }
