@@ -14,8 +14,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"zcoder/internal/scripted"
+	"zcoder/internal/termtext"
 )
 
 const webToken = "a-token-of-the-tests-0123456789abcdef"
@@ -98,6 +100,7 @@ func TestBrowser(t *testing.T) {
 		{"deny with a reason, steer and stop", webDeny},
 		{"the end must be seen", webEndSeen},
 		{"hostile text", webHostile},
+		{"characters that are named", webNames},
 		{"the connection breaks", webReconnect},
 		{"two at one question", webTwo},
 		{"commands that ask, and conversations", webCommands},
@@ -221,10 +224,12 @@ func webEndSeen(t *testing.T, b *browser) {
 	}
 	command, err := json.Marshal(map[string]string{"command": strings.Join(append(lines, "touch ran"), "\n")})
 	must(t, err)
-	s := startWeb(t, fmt.Sprintf("> call run_command %s\n\n> say over\n", command))
+	s := startWeb(t, fmt.Sprintf("> call run_command {\"command\":\"true\"}\n\n> call run_command %s\n\n> say over\n", command))
 	p := s.logIn(t, b)
 	p.ask("go")
-	p.until(dialogOpen)
+	p.readToEnd()
+	p.click("#allow-once")
+	p.until("document.querySelectorAll('#lines .line').length === 301")
 	p.until(free("deny"))
 	p.shows("read to the end")
 	if p.eval(free("allow-once")) != false {
@@ -293,6 +298,41 @@ func webHostile(t *testing.T, b *browser) {
 	}
 }
 
+// webNames: the page names what termtext names, for every character there is. Two that
+// emoji are made of pass, and what is not assigned is the browser's own knowledge.
+func webNames(t *testing.T, b *browser) {
+	p := b.open(t, startWeb(t, "> say hello\n").url)
+	p.until("document.activeElement?.id === 'token'")
+	list := p.eval(`import("/web/text.js").then(({ plain }) => {
+		const marked = [];
+		for (let n = 0; n <= 0x10ffff; n++) {
+			if (n >= 0xd800 && n < 0xe000) continue;
+			const c = "a" + String.fromCodePoint(n);
+			if (plain(c) !== c) marked.push(n, plain(c), /\p{Cn}/u.test(c));
+		}
+		return marked;
+	})`).([]any)
+	named, unknown := map[rune]string{}, map[rune]bool{}
+	for i := 0; i < len(list); i += 3 {
+		r := rune(list[i].(float64))
+		named[r], unknown[r] = list[i+1].(string), list[i+2].(bool)
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		text := "a" + string(r)
+		hidden := termtext.HiddenIn(text)
+		switch {
+		case r >= 0xD800 && r < 0xE000, r == 0x200D, r == 0xFE0F:
+		case len(hidden) > 0 && (hidden[0].Name == "unassigned code points" || unicode.Is(unicode.Hangul, r)):
+		case len(hidden) == 0 && unknown[r]:
+		case len(hidden) == 0 && named[r] != "", len(hidden) > 0 && named[r] != termtext.Safe(text):
+			if r == '\r' && named[r] == `a\r` {
+				continue
+			}
+			t.Errorf("U+%04X: the page shows %q, the terminal %q", r, named[r], termtext.Safe(text))
+		}
+	}
+}
+
 // wire carries connections to a server, and can be cut.
 type wire struct {
 	net.Listener
@@ -352,6 +392,8 @@ func webReconnect(t *testing.T, b *browser) {
 	p.ask("go")
 	p.until(dialogOpen)
 	p.until(free("allow-once"))
+	p.do("Page.reload", map[string]any{})
+	p.readToEnd()
 	w.cut(true)
 	p.shows("connection lost")
 	p.click("#allow-once")

@@ -151,7 +151,7 @@ func (s *station) announce(addr net.Addr) {
 	fmt.Fprintf(out, "serving %s as %s on %s\n", termtext.Line(s.w.shortPath(s.w.ws.Root())), termtext.Line(v.String("server")), termtext.Line(at))
 	fmt.Fprintf(out, "connect with: zcoder --connect %s --token-file %s\n", termtext.Line(at), termtext.Line(shellWord(v.String("token-file"))))
 	if v.Bool("web") {
-		s.announcePage(addr)
+		announcePage(out, addr, v.String("token-file"))
 	}
 	if remote.Reachable(addr) {
 		fmt.Fprintln(out, "warning: other machines can reach this address, and what goes over the network is not encrypted: whoever reads the token there can use this workspace\nhint: leave --listen away and go through ssh: zcoder --connect ssh://HOST/WORKSPACE, or ssh -L")
@@ -162,9 +162,8 @@ func (s *station) announce(addr net.Addr) {
 }
 
 // announcePage says where the page is, and what it means that others can reach it.
-func (s *station) announcePage(addr net.Addr) {
-	out := s.w.p.Stderr
-	login := "log in with the token in " + termtext.Line(shellWord(s.w.v.String("token-file")))
+func announcePage(out io.Writer, addr net.Addr, tokenFile string) {
+	login := "log in with the token in " + termtext.Line(shellWord(tokenFile))
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		fmt.Fprintln(out, "the page is on this socket: ssh -L 7337:SOCKET brings it to a browser elsewhere; "+login)

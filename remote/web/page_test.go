@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"zcoder/internal/event"
+	"zcoder/internal/termtext"
 )
 
 const token = "0123456789abcdef0123456789abcdef"
@@ -447,4 +448,26 @@ func TestShow(t *testing.T) {
 	if err != nil || string(data) != `{"facts":[],"lines":[""],"notes":["the text is empty"]}` {
 		t.Errorf("nothing at all: %s %v", data, err)
 	}
+}
+
+// FuzzShow: nothing of a question reaches the page raw, and no line of it is lost.
+func FuzzShow(f *testing.F) {
+	f.Add("ls", "/work", "note")
+	f.Add("a\r\nb\x1b[31m\u202e\xff\u0301", "\n", "\u2028")
+	f.Fuzz(func(t *testing.T, text, dir, note string) {
+		p, _ := newPage()
+		s := p.Show(event.Question{Tool: dir, Text: text, Dir: dir, Shell: []string{note, text}, Reasons: []string{note}, Notes: []string{note}}).(shown)
+		all := append(append([]string(nil), s.Lines...), s.Notes...)
+		for _, f := range s.Facts {
+			all = append(all, f.Value)
+		}
+		for _, one := range all {
+			if strings.Contains(one, "\n") || termtext.Safe(one) != one {
+				t.Errorf("%q is shown", one)
+			}
+		}
+		if got, want := strings.Join(s.Lines, "\n"), termtext.MarkBlanks(termtext.Safe(text)); got != want {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	})
 }

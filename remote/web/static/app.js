@@ -20,6 +20,7 @@ let after = 0; // number of its newest event that is here
 let turn = ""; // of the turn that runs
 let mine = ""; // id of the turn that this page started last
 let outcome = null; // id of the turn whose end was told last; null: nothing was told yet
+let attempt = null; // the text that was sent last, its id, and where to, until it is known to have arrived
 let posting = null; // the request for a turn that is under way
 let phase = null;
 let following = null; // AbortController of what runs while somebody is logged in
@@ -251,12 +252,27 @@ async function tried(f) {
   }
 }
 
-// submit sends a text: as a turn, or to the turn that runs.
+// submit sends a text: as a turn, or to the turn that runs. One that may have arrived
+// though its reply was lost is sent again as it was, so that it counts once.
 async function submit(text) {
-  if (turn && !text.startsWith("/")) {
-    return tried(() => post("/v1/input", { session_id: session, turn_id: turn, message_id: newID(), text, mode: "steer" }));
+  if (attempt?.text !== text) {
+    const id = newID();
+    const steer = turn && !text.startsWith("/");
+    attempt = steer
+      ? { text, path: "/v1/input", body: { session_id: session, turn_id: turn, message_id: id, text, mode: "steer" } }
+      : { text, path: "/v1/turn", body: { prompt: text, interactive: true, request_id: id } };
   }
-  posting = tried(() => post("/v1/turn", { prompt: text, interactive: true, request_id: newID() }));
+  const { path, body } = attempt;
+  posting = tried(async () => {
+    try {
+      const reply = await post(path, body);
+      attempt = null;
+      return reply;
+    } catch (e) {
+      if (e.status !== 0) attempt = null; // it was refused
+      throw e;
+    }
+  });
   const reply = await posting;
   if (reply?.turn_id) mine = reply.turn_id;
   if (reply?.model_status === "warming") phase = { text: "loading model", since: performance.now() };

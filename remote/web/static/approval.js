@@ -14,7 +14,7 @@ export class Approvals {
     this.dialog = get("approval");
     this.request = get("request");
     this.watchPress();
-    new IntersectionObserver((list) => this.endInView(list.at(-1).isIntersecting)).observe(get("request-end"));
+    this.observer = new IntersectionObserver((list) => this.endInView(list.at(-1).isIntersecting));
     get("allow-once").addEventListener("click", () => this.answer("y"));
     get("allow-all").addEventListener("click", () => this.answer("a"));
     get("approval-form").addEventListener("submit", (e) => {
@@ -67,12 +67,14 @@ export class Approvals {
     if (this.shownNow === now && this.dialog.open === Boolean(now)) return;
     this.shownNow = now;
     clearTimeout(this.timer);
-    this.ready = this.sending = this.seen = false;
+    this.ready = this.sending = this.seen = this.atEnd = false;
+    this.observer.disconnect();
     if (now) {
       this.fill(now);
       if (!this.dialog.open) this.dialog.showModal();
       this.request.scrollTop = 0;
       this.request.focus();
+      this.observer.observe(get("request-end")); // says at once whether it is in view
       this.timer = setTimeout(() => this.settleOver(), settle);
     } else if (this.dialog.open) {
       this.dialog.close();

@@ -5,6 +5,7 @@ import { Flow, get, line, make, plain, set } from "./text.js";
 const mostEntries = 3000;
 const mostLines = 40; // of a block that is open at once
 
+const short = (text) => line(text).slice(0, 2000);
 const plural = (n, noun) => (n === 1 ? `1 ${noun}` : `${n} ${noun}s`);
 
 export function seconds(nanoseconds) {
@@ -59,7 +60,7 @@ export class Transcript {
   note(text, kind = "info") {
     const entry = this.add(`note ${kind}`);
     if (kind !== "info") entry.append(make("strong", "", kind));
-    entry.append(make("div", "text", text.replace(/\n$/, "")));
+    new Flow(entry.appendChild(make("div", "text"))).add(text.replace(/\n$/, ""));
   }
 
   show(e, shown) {
@@ -78,7 +79,7 @@ export class Transcript {
   on_relay(e) {
     this.endReply();
     const entry = this.add("user foreign");
-    entry.append(make("strong", "", `from another zcoder: ${line(e.peer.project)} · ${line(e.peer.workspace)}`));
+    entry.append(make("strong", "", `from another zcoder: ${short(e.peer.project)} · ${short(e.peer.workspace)}`));
     new Flow(entry.appendChild(make("div", "text"))).add(e.peer.message);
   }
 
@@ -91,9 +92,7 @@ export class Transcript {
       if (!e.text.trim()) return;
       const entry = this.add("reply");
       this.reply = new Flow(entry.appendChild(make("div", "text")));
-      this.said = "";
     }
-    this.said += e.text;
     this.reply.add(e.text);
   }
 
@@ -125,7 +124,7 @@ export class Transcript {
     const head = entry.appendChild(make("div", "head"));
     head.append(make("span", "dot"));
     const said = head.appendChild(make("div"));
-    said.append(make("span", "what", line(e.call.summary || e.call.name)), " ");
+    said.append(make("span", "what", short(e.call.summary || e.call.name)), " ");
     const outcome = said.appendChild(make("span", "outcome", "…"));
     if (e.call.text && e.call.text.trim() !== (e.call.summary ?? "").trim()) this.block(entry, "the whole command", e.call.text);
     this.calls.set(e.call.id, { entry, outcome });
@@ -150,7 +149,7 @@ export class Transcript {
       return;
     }
     entry.className = `tool ${["ok", "failed", "denied"].includes(r.status) ? r.status : "other"}`;
-    const facts = [r.status === "ok" ? "" : line(r.status), line(r.line), r.took ? seconds(r.took) : ""];
+    const facts = [r.status === "ok" ? "" : line(r.status), short(r.line), r.took ? seconds(r.took) : ""];
     set(outcome, facts.filter(Boolean).join(" · "));
     for (const old of entry.querySelectorAll("details.output")) old.remove();
     if (r.text) this.block(entry, "what the model was told", r.text);
@@ -195,7 +194,7 @@ export class Transcript {
     const entry = this.add(`answer ${e.answer.choice === "no" ? "denied" : "ok"}`);
     const by = e.answer.by ? ` by ${line(e.answer.by)}` : "";
     entry.append(make("strong", "", `${line(asked.question.tool)}: ${words[e.answer.choice] ?? "✗ denied"}${by}`));
-    if (e.answer.reason) entry.append(make("div", "text", `reason: ${line(e.answer.reason)}`));
+    if (e.answer.reason) entry.append(make("div", "text", `reason: ${short(e.answer.reason)}`));
     const lines = asked.shown?.lines ?? plain(asked.question.text).split("\n");
     this.block(entry, "what was asked", lines.join("\n"), lines.length <= 5);
   }
@@ -221,7 +220,7 @@ export class Transcript {
   on_goal(e) {
     const { state, reason } = e.goal;
     if (state === "active") return;
-    this.note(state === "none" ? "the goal is cleared" : `goal ${line(state)}${reason ? `: ${line(reason)}` : ""}`);
+    this.note(state === "none" ? "the goal is cleared" : `goal ${line(state)}${reason ? `: ${short(reason)}` : ""}`);
   }
 
   on_turn_end(e) {
