@@ -258,11 +258,16 @@ func (p *tab) text(selector string) string {
 // click presses an element in its middle, as a mouse does.
 func (p *tab) click(selector string) {
 	p.t.Helper()
+	p.mouse("mousePressed", selector)
+	p.mouse("mouseReleased", selector)
+}
+
+// mouse does one half of a click.
+func (p *tab) mouse(kind, selector string) {
+	p.t.Helper()
 	p.until(fmt.Sprintf("document.querySelector(%q)?.getClientRects().length > 0", selector))
 	at := p.eval(fmt.Sprintf("{ const r = document.querySelector(%q).getBoundingClientRect(); [r.x + r.width/2, r.y + r.height/2] }", selector)).([]any)
-	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		p.do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1})
-	}
+	p.do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1})
 }
 
 // write writes a text where the focus is.
