@@ -87,6 +87,7 @@ type jobRecord struct {
 // cleanJobs ends what the records of dead programs name, and forgets old logs.
 func cleanJobs(dir string) []string {
 	var notices []string
+	ownfile.Sweep(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil

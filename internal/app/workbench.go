@@ -15,6 +15,7 @@ import (
 	"zcoder/internal/audit"
 	"zcoder/internal/config"
 	"zcoder/internal/demo"
+	"zcoder/internal/ownfile"
 	"zcoder/internal/policy"
 	"zcoder/internal/proc"
 	"zcoder/internal/runtimedir"
@@ -109,6 +110,7 @@ func (w *workbench) openHome() error {
 		return fmt.Errorf("open the settings directory: %w", err)
 	}
 	w.home = home
+	ownfile.Sweep(home)
 	return nil
 }
 

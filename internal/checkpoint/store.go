@@ -87,30 +87,16 @@ func openStore(base, root string) (*store, error) {
 	return s, s.sweep()
 }
 
-// leftAlone is how long nobody wrote to a temporary file before it counts as left by
-// a killed program: the file of the scan is written without the lock.
-const leftAlone = time.Hour
-
 // sweep removes the temporary files that killed programs left, unless another program
-// uses the store: it may be writing one.
+// uses the store: it may be writing a pack.
 func (s *store) sweep() error {
 	ok, err := lockFile(s.lock.Fd(), unix.LOCK_EX)
 	if err != nil || !ok {
 		return err
 	}
 	defer unix.Flock(int(s.lock.Fd()), unix.LOCK_UN)
-	for _, dir := range []string{s.dir, s.packDir()} {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return fmt.Errorf("open checkpoint store: %w", err)
-		}
-		for _, e := range entries {
-			info, err := e.Info()
-			if err == nil && strings.HasPrefix(e.Name(), "tmp-") && time.Since(info.ModTime()) > leftAlone {
-				_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
-			}
-		}
-	}
+	ownfile.Sweep(s.dir)
+	ownfile.Sweep(s.packDir())
 	return nil
 }
 

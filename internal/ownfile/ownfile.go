@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,15 +62,30 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// tempPattern names the file that becomes the new one. What a kill leaves of it begins
-// with "tmp-".
-const tempPattern = "tmp-*"
+// tempPrefix begins the name of the file that becomes the new one.
+const tempPrefix = "tmp-"
+
+// leftAlone is how long nobody wrote to such a file before it counts as left by a killed
+// program. Replace takes no pauses.
+const leftAlone = time.Hour
+
+// Sweep removes what kills left of Replace in a directory, and other files whose names
+// begin with "tmp-", once nobody wrote to them for an hour. What cannot be removed stays
+// for the next time.
+func Sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) && time.Since(info.ModTime()) > leftAlone {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
 
 // Replace makes data the content of path, with the mode, in one step: whoever reads
 // finds the old content or all of the new, also after a kill or a loss of power. A link
 // at path is replaced, not followed.
 func Replace(path string, data []byte, mode fs.FileMode) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), tempPattern)
+	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {
 		return err
 	}

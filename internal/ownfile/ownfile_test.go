@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func must(t *testing.T, err error) {
@@ -79,6 +80,26 @@ func TestRead(t *testing.T) {
 	for name, limit := range map[string]int64{"file": 3, "link": 4, "fifo": 4} {
 		if data, err := Read(filepath.Join(dir, name), limit); err == nil {
 			t.Errorf("%s: got %q", name, data)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	dir := odd(t)
+	old := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{"tmp-old", "tmp-young", "other"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		if name != "tmp-young" {
+			must(t, os.Chtimes(filepath.Join(dir, name), old, old))
+		}
+	}
+	must(t, os.Mkdir(filepath.Join(dir, "tmp-dir"), 0o700))
+	must(t, os.Chtimes(filepath.Join(dir, "tmp-dir"), old, old))
+	Sweep(dir)
+	Sweep(filepath.Join(dir, "missing"))
+	for name, stays := range map[string]bool{"tmp-old": false, "tmp-young": true, "other": true, "tmp-dir": true} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s: stays should be %v, %v", name, stays, err)
 		}
 	}
 }
