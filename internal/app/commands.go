@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"zcoder/internal/approval"
 	"zcoder/internal/chat"
 	"zcoder/internal/event"
 	"zcoder/internal/session"
@@ -117,6 +118,9 @@ func (d *desk) cmdHost(_ context.Context, ui repl.UI, host string) error {
 	if host == "" {
 		ui.Print("model server: " + client.BaseURL())
 		return nil
+	}
+	if d.w.origin == approval.OriginRemote && apiKey(d.w.v) != "" {
+		return withHint(errors.New("the model server cannot be changed from afar: it would get this machine's API key"), "start the server there with --host")
 	}
 	next, err := d.w.newClient(host)
 	if err != nil {

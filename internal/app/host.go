@@ -145,22 +145,9 @@ func (h *host) Sessions() ([]store.Info, error) {
 	return list, nil
 }
 
-// own reports an error that wraps store.ErrUnknown for a conversation of another
-// workspace or profile.
-func (h *host) own(id string) error {
-	list, err := h.Sessions()
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(list, func(i store.Info) bool { return i.ID == id }) {
-		return fmt.Errorf("find the conversation %q: %w", id, store.ErrUnknown)
-	}
-	return nil
-}
-
 // Past implements remote.Host.
 func (h *host) Past(id string) ([]event.Event, error) {
-	if err := h.own(id); err != nil {
+	if err := h.offered(id); err != nil {
 		return nil, err
 	}
 	loaded, err := h.w.store.Load(id)
@@ -175,7 +162,7 @@ func (h *host) Select(_ context.Context, id string) error {
 	if id == h.conv().Info().ID {
 		return nil
 	}
-	if err := h.own(id); err != nil {
+	if err := h.offered(id); err != nil {
 		return err
 	}
 	c, notice, err := h.w.resume(id, false)

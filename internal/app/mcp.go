@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"zcoder/internal/approval"
 	"zcoder/internal/event"
 	"zcoder/mcp"
 	"zcoder/repl"
@@ -143,6 +144,9 @@ func (d *desk) cmdServers(ctx context.Context, ui repl.UI, args string) error {
 			return errors.New("wait until the turn is over")
 		}
 		if verb == "trust" {
+			if d.w.origin == approval.OriginRemote && d.w.v.String("command-policy") == "deny" {
+				return withHint(errors.New("commands are switched off on this server, and this would start one"), "run zcoder mcp trust there")
+			}
 			return trustFlow(ctx, d.w.servers, name, askIn(ui))
 		}
 		d.w.servers.Reload()

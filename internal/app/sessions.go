@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -67,6 +68,9 @@ func isDir(path string) bool {
 func (d *desk) cmdSessions(_ context.Context, ui repl.UI, args string) error {
 	verb, rest, _ := strings.Cut(args, " ")
 	rest = strings.TrimSpace(rest)
+	if verb == "all" && d.w.origin == approval.OriginRemote {
+		return withHint(errors.New("a server offers the conversations of its own workspace alone"), "/sessions lists them")
+	}
 	switch verb {
 	case "", "all":
 		return d.pickSession(ui, verb == "all")
@@ -120,6 +124,9 @@ func (d *desk) goTo(ui repl.UI, id string) error {
 		ui.Print("that is the current conversation")
 		return nil
 	}
+	if err := d.offered(id); err != nil {
+		return withHint(err, "/sessions lists what there is")
+	}
 	c, notice, err := d.w.resume(id, false)
 	if err != nil {
 		return withHint(err, "/sessions lists what there is")
@@ -129,6 +136,22 @@ func (d *desk) goTo(ui repl.UI, id string) error {
 	}
 	if notice != "" {
 		ui.Warn(notice)
+	}
+	return nil
+}
+
+// offered reports an error that wraps store.ErrUnknown for a conversation that is not the
+// person's to have: whoever comes from afar has those of this workspace and profile alone.
+func (d *desk) offered(id string) error {
+	if d.w.origin != approval.OriginRemote {
+		return nil
+	}
+	list, err := d.w.store.List(d.w.ws.Root(), d.w.profile.Name)
+	if err != nil {
+		return err
+	}
+	if id != d.conv().Info().ID && !slices.ContainsFunc(list, func(i store.Info) bool { return i.ID == id }) {
+		return fmt.Errorf("find the conversation %q: %w", id, store.ErrUnknown)
 	}
 	return nil
 }
@@ -147,6 +170,8 @@ func (d *desk) renameSession(ui repl.UI, args string) error {
 	}
 	if id == d.conv().Info().ID {
 		d.conv().Emit(event.Event{Kind: event.Titled, Text: title})
+	} else if err := d.offered(id); err != nil {
+		return err
 	} else if err := d.w.store.Rename(id, title, time.Now()); err != nil {
 		return err
 	}
@@ -160,6 +185,9 @@ func (d *desk) deleteSession(ui repl.UI, id string) error {
 		return withHint(errors.New("/sessions delete needs an id"), "/sessions lists them")
 	case id == d.conv().Info().ID:
 		return withHint(errors.New("that is the current conversation"), "/new starts another one; then delete it")
+	}
+	if err := d.offered(id); err != nil {
+		return err
 	}
 	if err := d.w.store.Remove(id); err != nil {
 		return err

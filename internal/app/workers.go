@@ -49,6 +49,7 @@ type work struct {
 	dir     string
 	prompt  string
 	request string
+	origin  approval.Origin // of a request that a person typed
 }
 
 // who names the program with its version.
@@ -192,7 +193,7 @@ func (c *conversation) permit(ctx context.Context, k work) (done func(worker.Rep
 		return nil, err
 	}
 	req := approval.Request{
-		CallID: newCallID(), Tool: "delegate", Effect: approval.Delegate, Origin: approval.OriginUser,
+		CallID: newCallID(), Tool: "delegate", Effect: approval.Delegate, Origin: k.origin,
 		Summary: fmt.Sprintf("typed: %s (%s) %s", k.h.Name, k.mode, termtext.Cut(line, 80)),
 		Text:    k.request, Dir: k.dir, Args: string(args),
 	}
@@ -243,7 +244,7 @@ func (d *desk) cmdWorker(ctx context.Context, ui repl.UI, name string, mode work
 	case background && mode == worker.Edit:
 		return withHint(errors.New("a worker that edits does not run in the background"), "leave the & away")
 	}
-	k := work{h: h, path: path, mode: mode, dir: d.w.ws.Root(), request: request}
+	k := work{h: h, path: path, mode: mode, dir: d.w.ws.Root(), request: request, origin: d.w.origin}
 	k.prompt = worker.Brief{
 		Mode: mode, Request: d.w.mask.Mask(request), Before: d.w.excerpt(d.conv().History()),
 		MaxEach: d.w.v.Int("delegate-request-chars"), MaxAll: d.w.v.Int("delegate-history-chars"),

@@ -243,6 +243,10 @@ func (p *Policy) denied(c *considered) (approval.Verdict, bool) {
 		c.say("command policy", "deny")
 		return deny("--deny-commands", "commands are switched off for this run"), true
 	}
+	if c.r.Effect == approval.Delegate && c.r.Origin == approval.OriginRemote && p.cfg.Commands == DenyCommands {
+		c.say("command policy", "deny")
+		return deny("--deny-commands", "commands are switched off on this server, and other agents run some"), true
+	}
 	if m := c.match(approval.Deny); m != nil {
 		return deny(m.name(), m.reason("a deny rule forbids it")), true
 	}

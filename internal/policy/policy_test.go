@@ -101,6 +101,8 @@ func TestOrder(t *testing.T) {
 		{"--yes covers no other effect", yes, request(approval.ExternalWrite, "x"), approval.Ask, "effect external-write", true},
 		{"--deny-commands", func(c *Config) { c.Commands = DenyCommands }, command("ls"), approval.Deny, "--deny-commands", false},
 		{"--deny-commands leaves files", func(c *Config) { c.Commands = DenyCommands }, write, approval.Allow, "workspace", false},
+		{"--deny-commands leaves workers to the person there", func(c *Config) { c.Commands = DenyCommands }, request(approval.Delegate, "delegate"), approval.Ask, "effect delegate", true},
+		{"--deny-commands and a worker from afar", func(c *Config) { c.Commands = DenyCommands }, with(request(approval.Delegate, "delegate"), from(approval.OriginRemote)), approval.Deny, "--deny-commands", false},
 		{"peer", nil, with(command("ls"), from(approval.OriginPeer)), approval.Ask, "origin peer", true},
 		{"peer despite an allow rule", withRules(allowEcho), with(command("make"), from(approval.OriginPeer)), approval.Ask, "origin peer", true},
 		{"unknown origin", nil, with(command("ls"), from(approval.OriginUnknown)), approval.Ask, "origin unknown", true},
