@@ -257,6 +257,43 @@ func writeSSHClient(dir string, port int) error {
 	return os.WriteFile(filepath.Join(bin, "ssh"), []byte(fmt.Sprintf("#!/bin/sh\necho $$ >%s/ssh.pid\nexec %s -F %s/ssh_config \"$@\" 2>%s/ssh.err\n", dir, sshProgram("ssh"), dir, dir)), 0o700)
 }
 
+// TestServerOnABrokenPipe: a write to a client that went away does not kill the server,
+// which may have a turn to keep.
+func TestServerOnABrokenPipe(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(program)
+	cmd.Args = []string{"zcoder", "--server", "ssh", "--stdio"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(termPatience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	if line, err := bufio.NewReader(out).ReadString('/'); err != nil {
+		t.Errorf("greeted with %q, %v", line, err)
+	}
+	out.Close()
+	// The preface and empty settings of HTTP/2, which the server answers.
+	if _, err := io.WriteString(in, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
 // TestConformance has the program itself answer the suite that is written from the
 // protocol's contract, as existing clients would ask.
 func TestConformance(t *testing.T) {

@@ -47,6 +47,9 @@ var (
 	ErrIdle = errors.New("no turn is running")
 	// ErrNoQueue means that the server takes no input during a turn.
 	ErrNoQueue = errors.New("this server takes no input during a turn")
+	// ErrNotSent means that a request was not begun, since the conversation that it was
+	// for is not followed any more; the error says why.
+	ErrNotSent = errors.New("the request was not sent")
 	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("the connection was closed")
 	// ErrLost means that a pipe broke, which cannot be opened again.
@@ -59,6 +62,7 @@ var (
 // any more. Client.With goes on with the new one.
 type SwitchedError struct {
 	Session string // the current one
+	Anew    bool   // the server was started anew meanwhile: nobody need have chosen it
 }
 
 func (e *SwitchedError) Error() string {

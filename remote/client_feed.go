@@ -40,8 +40,9 @@ type feed struct {
 	changed chan struct{} // closed and replaced when anything changes
 	err     error         // why no more comes
 
-	seq      int64 // of the newest stored event here
-	known    int64 // of the newest stored event on the server
+	seq      int64  // of the newest stored event here
+	known    int64  // of the newest stored event on the server
+	run      string // of the server, as it calls it
 	turn     string
 	opened   int // streams so far
 	stateOf  int // the stream that the state is of
@@ -416,11 +417,12 @@ func (f *feed) state(s State) error {
 	case s.Seq < 0 || s.Seq > maxSeq:
 		return fmt.Errorf("the server says that its newest event is number %d", s.Seq)
 	case s.Session != f.session:
-		return &SwitchedError{Session: clip(s.Session, maxIDBytes)}
+		return &SwitchedError{Session: clip(s.Session, maxIDBytes), Anew: f.run != "" && s.Run != "" && clip(s.Run, maxIDBytes) != f.run}
 	case s.Seq < f.seq && f.stateOf != f.opened:
 		return fmt.Errorf("the conversation on the server ends at event %d, and event %d was seen: it is not the same any more", s.Seq, f.seq)
 	}
 	f.known = max(f.known, s.Seq)
+	f.run = withDefault(clip(s.Run, maxIDBytes), f.run)
 	if turn := clip(s.Turn, maxIDBytes); turn != f.turn {
 		f.turn, f.forms = turn, nil // a question ends with its command
 	}

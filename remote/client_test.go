@@ -509,7 +509,7 @@ func TestPromptIsRepeated(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, b := range bodies {
-		if b != `{"prompt":"x","request_id":"r1"}` {
+		if b != `{"prompt":"x","request_id":"r1","session_id":"1_1"}` {
 			t.Errorf("sent %s", b)
 		}
 	}
@@ -611,7 +611,7 @@ func TestCommandForms(t *testing.T) {
 		out, err := c.Command(testContext(t), "/model", forms)
 		over <- result{out, err}
 	}()
-	if got := wait(t, "the command", answers); got != `/v1/turn {"prompt":"/model","interactive":true,"request_id":"r1"}` {
+	if got := wait(t, "the command", answers); got != `/v1/turn {"prompt":"/model","interactive":true,"request_id":"r1","session_id":"1_1"}` {
 		t.Errorf("got %s", got)
 	}
 	s.begin(State{Session: "1_1", Turn: "1_9"})
@@ -702,6 +702,54 @@ func TestAnEndCountsAfterItsEvents(t *testing.T) {
 	}
 	if _, over := f.ended("1_9"); !over {
 		t.Error("the turn is not over after its events")
+	}
+}
+
+// TestPromptForAnotherConversation: when the server says that the conversation is not the
+// current one, nothing was sent, and which one is comes over the stream.
+func TestPromptForAnotherConversation(t *testing.T) {
+	s := newTurns()
+	s.other = func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, 404, object{"error": "not the current one"})
+		s.say(msgSwitched, State{Session: "1_5"})
+	}
+	c := dialTest(t, clientConfig(t, serveTest(t, s)))
+	var switched *SwitchedError
+	for range 2 {
+		if _, err := c.Prompt(testContext(t), event.Input{Text: "x"}); !errors.As(err, &switched) || switched.Session != "1_5" || switched.Anew || !errors.Is(err, ErrNotSent) {
+			t.Errorf("the prompt ended with %v", err)
+		}
+	}
+}
+
+// TestAnotherRunOfTheServer: a server that was started anew is told from one whose clients
+// chose another conversation.
+func TestAnotherRunOfTheServer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		runs []string // of the states in the conversation
+		run  string   // of the state with another one
+		want bool
+	}{
+		{"the same run", []string{"a"}, "a", false},
+		{"another run", []string{"a"}, "b", true},
+		{"news in between name none", []string{"a", ""}, "b", true},
+		{"started anew before, unnoticed", []string{"a", "b"}, "b", false},
+		{"a server that names none", []string{""}, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFeed("box", "1_1", time.Now)
+			for _, run := range c.runs {
+				f.begin()
+				if err := f.state(State{Session: "1_1", Run: run}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var s *SwitchedError
+			if err := f.state(State{Session: "1_2", Run: c.run}); !errors.As(err, &s) || s.Anew != c.want {
+				t.Errorf("got %+v", err)
+			}
+		})
 	}
 }
 

@@ -65,7 +65,7 @@ func (o Outcome) failure() error {
 // run posts a turn and waits for its end.
 func (c *Client) run(ctx context.Context, req turnRequest, forms Forms) (Outcome, error) {
 	if err := c.f.reason(); err != nil {
-		return Outcome{}, err
+		return Outcome{}, fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,13 +90,15 @@ func (c *Client) forget(r *run) {
 }
 
 func (c *Client) streamTurn(ctx context.Context, r *run, req turnRequest, forms Forms) (Outcome, error) {
-	req.RequestID = c.l.cfg.NewID()
+	req.RequestID, req.Session = c.l.cfg.NewID(), c.f.session
 	from := c.f.position()
 	// One try is not cut short by ctx: then it would not be known what to cancel.
 	err := c.l.persist(ctx, func(context.Context) error { return c.post(r, req) })
 	switch {
 	case hasStatus(err, http.StatusConflict):
 		return Outcome{}, ErrBusy
+	case hasStatus(err, http.StatusNotFound):
+		return Outcome{}, fmt.Errorf("%w: %w", ErrNotSent, c.elsewhere(ctx))
 	case err != nil && ctx.Err() != nil:
 		return Outcome{}, fmt.Errorf("stop the request: %w; whether the server works on it is not known", err)
 	case err != nil:
@@ -109,6 +111,18 @@ func (c *Client) streamTurn(ctx context.Context, r *run, req turnRequest, forms 
 	c.f.mu.Unlock()
 	w := waiter{c: c, turn: r.turn, from: from, opened: opened, forms: forms, shown: map[string]bool{}}
 	return w.wait(ctx)
+}
+
+// elsewhere says why a conversation is not the server's current one any more, as soon as
+// the stream does.
+func (c *Client) elsewhere(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, settlePatience)
+	defer done()
+	err := c.f.await(ctx, func() bool { return false })
+	if ctx.Err() != nil {
+		err = errors.New("the server went on with another conversation")
+	}
+	return err
 }
 
 // post sends the turn and notes what the server calls it.

@@ -70,6 +70,7 @@ type Server struct {
 	limits limits
 	guard  guard
 	slots  chan struct{}
+	runID  string // of this server; another one has another
 	// spawn runs a function in a goroutine that Close waits for, with a context that ends
 	// with the server; false when the server ends already.
 	spawn func(func(ctx context.Context)) bool
@@ -106,6 +107,7 @@ func New(ctx context.Context, cfg Config) *Server {
 		cfg: cfg, limits: contractLimits(), guard: newGuard(cfg), changed: make(chan struct{}),
 		approvals: map[string]*pending{}, forms: map[string]*form{},
 	}
+	s.runID = s.newID()
 	s.slots = make(chan struct{}, s.limits.requests)
 	s.crew(ctx)
 	s.follow()

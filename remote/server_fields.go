@@ -30,6 +30,7 @@ var (
 	errBadQuery     = &refusal{http.StatusBadRequest, "the query is not one of this route"}
 	errUnknownRoute = &refusal{http.StatusNotFound, "there is no such route"}
 	errTurnRuns     = &refusal{http.StatusConflict, "a remote turn is already running"}
+	errNotCurrent   = &refusal{http.StatusNotFound, "this session is not the current one"}
 	errClosing      = &refusal{http.StatusServiceUnavailable, "the server ends"}
 )
 

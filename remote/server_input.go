@@ -40,7 +40,7 @@ func (s *Server) queued(f fields, withID bool) (Conversation, string, error) {
 	}
 	conv := s.cfg.Host.Current()
 	if conv.Info().ID != session {
-		return nil, "", refuse(http.StatusNotFound, "this session is not the current one")
+		return nil, "", errNotCurrent
 	}
 	return conv, id, nil
 }

@@ -130,7 +130,7 @@ func (u *subscriber) state() State {
 	s := u.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := State{Session: s.following.id, Seq: s.following.conv.LastSeq(), Last: s.last}
+	st := State{Session: s.following.id, Seq: s.following.conv.LastSeq(), Run: s.runID, Last: s.last}
 	if t := s.active(); t != nil {
 		st.Turn = t.id
 	}

@@ -308,6 +308,30 @@ func TestAnotherConversationHasItsOwnTurns(t *testing.T) {
 	}
 }
 
+// TestATurnIsForItsConversation: what a client meant for one conversation runs in no other,
+// though its news of another may come late.
+func TestATurnIsForItsConversation(t *testing.T) {
+	s := newStation(t)
+	s.must("POST", "/v1/session/new", "{}")
+	for _, prompt := range []string{"say one", "/print one"} {
+		if status, got := s.ask("POST", "/v1/turn", jsonOf("prompt", prompt, "session_id", "1_1")); status != 404 {
+			t.Errorf("%s for another conversation: %d %s", prompt, status, got)
+		}
+	}
+	s.must("POST", "/v1/turn", jsonOf("prompt", "wait", "session_id", "1_2"))
+	wait(t, "the model's call", s.host.calling)
+	if status, got := s.ask("POST", "/v1/turn", jsonOf("prompt", "/print two", "session_id", "1_1")); status != 404 {
+		t.Errorf("beside a turn: %d %s", status, got)
+	}
+	s.host.release <- struct{}{}
+	s.until("complete")
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if len(s.host.prompts) != 1 {
+		t.Errorf("ran %+v", s.host.prompts)
+	}
+}
+
 func TestThinkingOfMessages(t *testing.T) {
 	s := newStation(t)
 	s.turn("say hello")

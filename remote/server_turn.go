@@ -97,7 +97,7 @@ func (s *Server) postTurn(ctx context.Context, a asked) (reply, error) {
 }
 
 func readTurn(f fields) (in turnRequest, err error) {
-	if err = f.texts(map[string]*string{"prompt": &in.Prompt, "open_documents": &in.OpenDocuments, "request_id": &in.RequestID}); err != nil {
+	if err = f.texts(map[string]*string{"prompt": &in.Prompt, "open_documents": &in.OpenDocuments, "request_id": &in.RequestID, "session_id": &in.Session}); err != nil {
 		return in, err
 	}
 	if in.StructuredEvents, err = f.flag("structured_events"); err != nil {
@@ -142,6 +142,9 @@ func (s *Server) reserve(in turnRequest) (*turn, error) {
 	f := s.follow()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if in.Session != "" && in.Session != f.id {
+		return nil, errNotCurrent
+	}
 	if err := s.busy(); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type State struct {
 	Session string `json:"session"`           // the current conversation
 	Turn    string `json:"turn_id,omitempty"` // of the turn that runs; empty when none does
 	Seq     int64  `json:"seq"`               // newest stored event of the conversation
+	Run     string `json:"run,omitempty"`     // of the server: another one since it was started anew
 	// Last is the turn that ended last, so that a client whose connection broke learns
 	// how its own ended.
 	Last *Outcome `json:"last,omitempty"`
@@ -60,14 +61,16 @@ type Form struct {
 	Current int      `json:"current,omitempty"`
 }
 
-// turnRequest is the body of POST /v1/turn. The last two are ours: the client shows
-// Forms, and one id starts one turn, however often it comes.
+// turnRequest is the body of POST /v1/turn. The last three are ours: the client shows
+// Forms, one id starts one turn, however often it comes, and the turn is for one
+// conversation, which else is 404: what was meant for it goes to no other.
 type turnRequest struct {
 	Prompt           string `json:"prompt"`
 	StructuredEvents bool   `json:"structured_events,omitempty"`
 	OpenDocuments    string `json:"open_documents,omitempty"`
 	Interactive      bool   `json:"interactive,omitempty"`
 	RequestID        string `json:"request_id,omitempty"`
+	Session          string `json:"session_id,omitempty"`
 }
 
 // approvalRequest is the body of POST /v1/approval. The last two are ours: what was

@@ -282,7 +282,7 @@ func (s *farSeat) Run(ctx context.Context, in event.Input, ask acp.Forms) (event
 	}
 	s.use(c)
 	reason, err := s.send(ctx, c, in, ask)
-	if _, gone := switched(err); !gone {
+	if _, gone := switched(err); !gone || !errors.Is(err, remote.ErrNotSent) {
 		return reason, err
 	}
 	if c, err = s.host.back(ctx, s.id); err != nil {

@@ -176,7 +176,7 @@ func farHistory(v *config.Values, client *remote.Client) string {
 	return filepath.Join(dir, fileNameFor(client.Host()+":"+client.Info().Workspace))
 }
 
-// switched reports that another client went on with another conversation, and which.
+// switched reports that the server went on with another conversation, and which.
 func switched(err error) (session string, ok bool) {
 	var s *remote.SwitchedError
 	if errors.As(err, &s) {

@@ -10,6 +10,7 @@ import (
 
 	"zcoder/internal/config"
 	"zcoder/internal/event"
+	"zcoder/internal/runtimedir"
 	"zcoder/internal/secret"
 	"zcoder/internal/termtext"
 	"zcoder/remote"
@@ -64,6 +65,7 @@ func (f *farDesk) options(t *repl.Terminal, first string) repl.Options {
 		Other:        f.prompts,
 		History:      farHistory(f.v, f.conv()),
 		Mask:         secret.New(f.p.Env).Mask,
+		Edit:         f.edit,
 		Skip:         func() { f.conv().Skip() },
 		Banner:       f.banner(),
 		Prompt:       f.prompt,
@@ -98,6 +100,10 @@ func (c farConversation) Prompt(ctx context.Context, in event.Input) (event.Reas
 	over := make(chan end, 1)
 	go func() {
 		reason, err := client.Prompt(context.WithoutCancel(ctx), in)
+		var s *remote.SwitchedError
+		if errors.As(err, &s) {
+			err = whatElse(client, s)
+		}
 		over <- end{reason, err}
 	}()
 	select {
@@ -117,17 +123,20 @@ func (c farConversation) Answer(callID string, a event.Answer) error {
 }
 
 // Events implements repl.Conversation. A connection that cannot be opened again by the
-// client is made anew. That the server went on with another conversation is told; the
+// client is made anew, and a server that was started anew is asked to take the
+// conversation up again. That another client went on with another one is told; the
 // person decides what to do.
 func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		client := c.f.conv()
 		for e, err := range client.Events(ctx, after) {
-			if errors.Is(err, remote.ErrLost) && ctx.Err() == nil {
+			var s *remote.SwitchedError
+			switch {
+			case errors.Is(err, remote.ErrLost) && ctx.Err() == nil:
 				e, err = c.f.reconnect(ctx, client)
-			}
-			if id, ok := switched(err); ok {
-				err = withHint(fmt.Errorf("another client went on with conversation %s", id), "/sessions %s goes on with it here", id)
+			case errors.As(err, &s):
+				c.f.elsewhere(ctx, client, s, yield)
+				return
 			}
 			if !yield(e, err) {
 				return
@@ -136,15 +145,44 @@ func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[even
 	}
 }
 
+// elsewhere handles that another conversation is the server's current one. When nobody
+// chose that, the person's own is taken up again.
+func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remote.SwitchedError, yield func(event.Event, error) bool) {
+	if s.Anew {
+		if next, err := client.Select(ctx, client.Info().ID); err == nil {
+			f.use(next)
+			yield(event.Event{Kind: event.Warning, Text: "the server was started anew, and the conversation goes on; what ran there ended"}, nil)
+			return
+		}
+	}
+	err := whatElse(client, s)
+	if yield(event.Event{Kind: event.Warning, Text: err.Error() + "; " + hintOf(err)}, nil) {
+		<-ctx.Done()
+	}
+}
+
+// whatElse says what a person can do when the conversation is not the current one.
+func whatElse(client *remote.Client, s *remote.SwitchedError) error {
+	why := "another client went on with conversation " + s.Session
+	if s.Anew {
+		why = "the server was started anew, with conversation " + s.Session
+	}
+	return withHint(errors.New(why), "/sessions %s goes on with it here, /sessions %s with this one", s.Session, client.Info().ID)
+}
+
+func (f *farDesk) use(client *remote.Client) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.client = client
+}
+
 // reconnect replaces a lost connection, and tells of it.
 func (f *farDesk) reconnect(ctx context.Context, lost *remote.Client) (event.Event, error) {
 	client, err := f.dialer.again(ctx, lost)
 	if err != nil {
 		return event.Event{}, fmt.Errorf("%w; connect again: %w", remote.ErrLost, err)
 	}
-	f.mu.Lock()
-	f.client = client
-	f.mu.Unlock()
+	f.use(client)
 	_ = lost.Close() // it is over already
 	return event.Event{Kind: event.Warning, Text: "the connection was lost, and is back; what ran there ended, unless --keep was given"}, nil
 }
@@ -210,14 +248,16 @@ func (f *farDesk) forward(ctx context.Context, ui repl.UI, name, args string) er
 		return withHint(fmt.Errorf("/%s is the server's, and this server takes no commands", name), "use zcoder there, or ask the model")
 	}
 	out, err := c.Command(ctx, strings.TrimSpace("/"+name+" "+args), ui)
-	if id, ok := switched(err); ok {
-		next, err := c.With(ctx, id)
+	var s *remote.SwitchedError
+	switch {
+	case errors.As(err, &s) && errors.Is(err, remote.ErrNotSent):
+		return whatElse(c, s)
+	case errors.As(err, &s):
+		next, err := c.With(ctx, s.Session)
 		if err == nil {
-			f.switchTo(ui, next, "resumed "+id)
+			f.switchTo(ui, next, "resumed "+s.Session)
 		}
 		return err
-	}
-	switch {
 	case err != nil:
 		return err
 	case out.Error != "" && out.Hint != "":
@@ -226,12 +266,33 @@ func (f *farDesk) forward(ctx context.Context, ui repl.UI, name, args string) er
 		return errors.New(out.Error)
 	}
 	if out.Submit != "" {
-		ui.Submit(out.Submit)
+		enter(ui, out.Submit)
 	}
 	if out.Draft != "" {
 		ui.SetDraft(out.Draft)
 	}
 	return nil
+}
+
+// enter enters what a server wants entered after a command: a message, or what starts a
+// turn there. Any other command waits for the person to send it, so that no server has one
+// done here.
+func enter(ui repl.UI, text string) {
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+		ui.SetDraft(text)
+		return
+	}
+	ui.Submit(text)
+}
+
+// edit opens the draft in the person's editor, on this machine.
+func (f *farDesk) edit(ctx context.Context, text string, tty repl.TTY) (_ string, err error) {
+	dir, err := runtimedir.Open(runtimedir.Places{Runtime: f.p.getenv("XDG_RUNTIME_DIR"), Temp: f.p.getenv("TMPDIR")})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return editText(ctx, f.p, dir.Path(), f.p.Dir, text, tty)
 }
 
 func (f *farDesk) cmdNew(ctx context.Context, ui repl.UI, _ string) error {
@@ -244,9 +305,7 @@ func (f *farDesk) cmdNew(ctx context.Context, ui repl.UI, _ string) error {
 }
 
 func (f *farDesk) switchTo(ui repl.UI, c *remote.Client, banner string) {
-	f.mu.Lock()
-	f.client = c
-	f.mu.Unlock()
+	f.use(c)
 	ui.Switch(farConversation{f}, 0, banner)
 }
 

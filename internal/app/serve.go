@@ -10,8 +10,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"zcoder/internal/config"
@@ -182,6 +184,11 @@ func announcePage(out io.Writer, addr net.Addr, tokenFile string) {
 // servePipe serves one client over stdin and stdout, in the workspace that its first
 // request names.
 func servePipe(ctx context.Context, p Process, v *config.Values) error {
+	// A client that went away is an error of a write, not the end of the process, which has
+	// a turn to stop or to keep.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	var s *station
 	keep := false
 	err := remote.PipeServe(ctx, remote.PipeServer{

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,20 +147,20 @@ func readLine(tty repl.TTY) string {
 
 // edit opens the draft in the person's editor.
 func (d *desk) edit(ctx context.Context, text string, tty repl.TTY) (string, error) {
-	editor := d.w.p.getenv("VISUAL")
-	if editor == "" {
-		editor = d.w.p.getenv("EDITOR")
-	}
-	if editor == "" {
-		editor = "vi"
-	}
-	path := filepath.Join(d.w.runtime.Path(), "draft.md")
+	return editText(ctx, d.w.p, d.w.runtime.Path(), d.w.ws.Root(), text, tty)
+}
+
+// editText opens a text in the person's editor, which works in dir. Until the editor ends,
+// the text lies in a private directory.
+func editText(ctx context.Context, p Process, private, dir, text string, tty repl.TTY) (string, error) {
+	editor := cmp.Or(p.getenv("VISUAL"), p.getenv("EDITOR"), "vi")
+	path := filepath.Join(private, "draft.md")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the draft: %w", err)
 	}
 	defer os.Remove(path)
 	argv := append(strings.Fields(editor), path)
-	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: d.w.ws.Root(), Env: d.w.p.Env}, tty)
+	out, err := onTerminal(ctx, proc.Spec{Argv: argv, Dir: dir, Env: p.Env}, tty)
 	if err != nil {
 		return "", withHint(err, "set EDITOR to an editor that is installed")
 	}
