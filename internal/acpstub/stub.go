@@ -15,7 +15,7 @@
 //	prompt TEXT                send a prompt, and wait for its end
 //	blocks JSON                send a prompt of these blocks
 //	click OPTION               the answer to the next permission request that has none
-//	                           yet; cancelled closes it
+//	                           yet; cancelled closes it, none leaves it open
 //	at TEXT: cancel            when a message of the agent holds TEXT: cancel the prompt
 //	at TEXT: input MODE TEXT   send input for the running turn
 //	at TEXT: hangup            close the connection
@@ -314,6 +314,10 @@ func (e *editor) permit(id any, params map[string]any) error {
 	click := "cancelled"
 	if len(e.clicks) > 0 {
 		click, e.clicks = e.clicks[0], e.clicks[1:]
+	}
+	if click == "none" {
+		e.say("click", "left open")
+		return nil
 	}
 	e.say("click", click)
 	outcome := map[string]any{"outcome": "selected", "optionId": click}
