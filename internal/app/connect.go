@@ -9,7 +9,6 @@ import (
 
 	"zcoder/internal/config"
 	"zcoder/internal/event"
-	"zcoder/internal/termtext"
 	"zcoder/remote"
 )
 
@@ -127,12 +126,20 @@ func farOneShot(ctx context.Context, p Process, v *config.Values, client *remote
 	if err := showHeader(asJSON, show, client.Info()); err != nil {
 		return statusFailed, err
 	}
-	refused, goal := 0, event.Goal{}
+	refused, alone, goal := 0, map[string]bool{}, event.Goal{}
 	end, err := drive(ctx, client, farText(client, prompt), func(e event.Event) error {
 		switch e.Kind {
 		case event.Asked:
 			refused++
 			go refuse(client, e.Question.CallID, e.Question.Digest)
+		case event.Answered:
+			alone[e.Answer.CallID] = e.Answer.Reason == nobodyHere
+		case event.CallEnd:
+			if !asJSON && alone[e.Result.CallID] {
+				r := *e.Result
+				r.Line = "nobody was there to ask"
+				e.Result = &r
+			}
 		case event.GoalState:
 			goal = *e.Goal
 		}
@@ -145,7 +152,7 @@ func farOneShot(ctx context.Context, p Process, v *config.Values, client *remote
 		fmt.Fprintf(p.Stderr, "hint: %s refused because nobody was there to approve; connect in a terminal to be asked\n", plural(refused, "call was", "calls were"))
 	}
 	if !asJSON {
-		fmt.Fprintf(p.Stderr, "resume with: zcoder --connect %s --resume %s\n", termtext.Line(v.String("connect")), termtext.Line(client.Info().ID))
+		fmt.Fprintln(p.Stderr, resumeLine(v, client.Info().ID))
 	}
 	if end.Unattended += refused; end.Reason == "" {
 		end.Reason = event.Complete // a command, which has no turn
@@ -153,9 +160,12 @@ func farOneShot(ctx context.Context, p Process, v *config.Values, client *remote
 	return statusOf(end, goal), nil
 }
 
+// nobodyHere is the reason that a client gives for its refusals when no person is at it.
+const nobodyHere = "nobody is there to approve it"
+
 // refuse answers for the person who is not there. Another client may have been faster.
 func refuse(client *remote.Client, callID, digest string) {
-	_ = client.Answer(callID, event.Answer{Choice: "no", Reason: "nobody is there to approve it", By: "unattended client", Digest: digest})
+	_ = client.Answer(callID, event.Answer{Choice: "no", Reason: nobodyHere, By: "unattended client", Digest: digest})
 }
 
 // farText is a prompt as the server gets it. There, a text that begins with a slash is

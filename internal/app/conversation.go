@@ -57,8 +57,8 @@ func (w *workbench) converse(id string, log *store.Log, past []event.Event, unat
 			c.keeper.begin(in.Text, c.place())
 			cfg.Before = c.keeper.before
 		},
-		EndTurn: func() []string {
-			notices := append(w.endTurn(), c.keeper.end()...)
+		EndTurn: func(end event.End) []string {
+			notices := append(w.endTurn(), c.keeper.end(end.Changed)...)
 			if !unattended {
 				notices = appendSaid(notices, w.brain.grow(context.Background(), c.Known().Tokens, freeMemory))
 			}

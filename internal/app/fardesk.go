@@ -50,7 +50,7 @@ func farInteractive(ctx context.Context, p Process, v *config.Values, d *dialer,
 		return statusFailed, err
 	}
 	last := f.conv()
-	fmt.Fprintf(p.Stderr, "resume with: zcoder --connect %s --resume %s\n", termtext.Line(v.String("connect")), termtext.Line(last.Info().ID))
+	fmt.Fprintln(p.Stderr, resumeLine(v, last.Info().ID))
 	if last.Busy() {
 		fmt.Fprintln(p.Stderr, "note: the turn goes on there; what it asks waits for a client, and is denied in the end")
 	}

@@ -83,7 +83,7 @@ func (w *workbench) leave(d *desk, signalled int) int {
 		return statusFailed
 	}
 	if used && !w.v.Bool("demo") {
-		fmt.Fprintf(w.p.Stderr, "resume with: zcoder --resume %s\n", id)
+		fmt.Fprintln(w.p.Stderr, resumeLine(w.v, id))
 	}
 	if w.v.Bool("unload-at-exit") && signalled == 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), 5*time.Second)

@@ -45,7 +45,7 @@ func (w *workbench) oneShot(ctx context.Context, prompt string) (int, error) {
 		return s, nil
 	}
 	if !w.v.Bool("json") && w.scratch == "" {
-		fmt.Fprintf(w.p.Stderr, "resume with: zcoder --resume %s\n", c.Info().ID)
+		fmt.Fprintln(w.p.Stderr, resumeLine(w.v, c.Info().ID))
 	}
 	return statusOf(end, c.Goal()), nil
 }
@@ -256,16 +256,16 @@ func endLines(end event.End) []string {
 		lines = append(lines, fmt.Sprintf("hint: %s refused because nobody was there to approve; --yes allows shell commands, or run zcoder in a terminal", plural(n, "call was", "calls were")))
 	}
 	if n := end.OnlyPerson; n > 0 {
-		lines = append(lines, fmt.Sprintf("hint: %s refused that only a person can approve, whatever --yes says; a change outside this machine is never made without one: run zcoder in a terminal", plural(n, "call was", "calls were")))
+		lines = append(lines, fmt.Sprintf("hint: %s refused that only a person can approve, with --yes too: run zcoder in a terminal", plural(n, "call was", "calls were")))
 	}
 	return lines
 }
 
 // closing is the facts of a turn in one line.
 func closing(end event.End) string {
-	files := "no files changed"
+	files := "no files edited"
 	if n := len(end.Changed); n > 0 {
-		files = "changed " + termtext.Line(strings.Join(end.Changed, ", "))
+		files = "edited " + termtext.Line(strings.Join(end.Changed, ", "))
 	}
 	parts := []string{files}
 	for _, c := range end.Commands {

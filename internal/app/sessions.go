@@ -295,15 +295,15 @@ func (w *workbench) movedNotice(id, from string) string {
 	return fmt.Sprintf("this session was held in %s, which is gone; it goes on in %s", from, w.ws.Root())
 }
 
-// shellWord quotes a path for a shell.
-func shellWord(path string) string {
+// shellWord quotes a path or an address for a shell.
+func shellWord(word string) string {
 	plain := func(r rune) bool {
-		return r == '/' || r == '.' || r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+		return strings.ContainsRune("/.-_:@,+~", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
 	}
-	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
+	if word != "" && word[0] != '~' && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // tellMoved tells the model, once, that the files are elsewhere now.

@@ -25,6 +25,7 @@ type keeper struct {
 
 	mu    sync.Mutex
 	turns map[checkpoint.ID]place // where the conversation was when a turn began
+	named map[string]bool         // files whose change was said in this turn
 	told  bool                    // that only edits are kept
 }
 
@@ -55,6 +56,9 @@ func (k *keeper) begin(label string, at place) {
 	if k == nil {
 		return
 	}
+	k.mu.Lock()
+	k.named = map[string]bool{}
+	k.mu.Unlock()
 	id, err := k.Turn(k.ctx, label)
 	if err != nil {
 		return // the first action says that it cannot be undone
@@ -90,15 +94,45 @@ func (k *keeper) keepFor(ctx context.Context, r approval.Request) error {
 	return k.KeepFile(ctx, rels...)
 }
 
-// end marks what the turn changed.
-func (k *keeper) end() []string {
+// end marks what the turn changed, and says what is not among the files that its tools
+// edited: a command, an MCP server or somebody else changed that.
+func (k *keeper) end(edited []string) []string {
 	if k == nil {
 		return nil
 	}
-	if _, err := k.After(k.ctx); err != nil {
+	changes, err := k.After(k.ctx)
+	if err != nil {
 		return []string{"what the turn changed could not be noted: " + err.Error()}
 	}
-	return appendSaid(nil, k.newLine())
+	return appendSaid(appendSaid(nil, k.besides(edited, changes.Files)), k.newLine())
+}
+
+// besides names, once, the changes that the closing lines of the turn do not.
+func (k *keeper) besides(edited []string, changes []checkpoint.Change) string {
+	const most = 5
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.named == nil {
+		k.named = map[string]bool{}
+	}
+	for _, path := range edited {
+		k.named[path] = true
+	}
+	var names []string
+	for _, c := range changes {
+		if !c.Dir && !k.named[c.Path] {
+			k.named[c.Path] = true
+			names = append(names, fmt.Sprintf("%s (%s)", termtext.Cut(c.Path, 60), c.What))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	rest := ""
+	if n := len(names) - most; n > 0 {
+		names, rest = names[:most], fmt.Sprintf(", %d more", n)
+	}
+	return "also changed in the workspace: " + strings.Join(names, ", ") + rest
 }
 
 // newLine is the line about the mode, once.

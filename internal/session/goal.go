@@ -144,7 +144,7 @@ func (s *Session) goalTurn(ctx context.Context, in event.Input) (event.End, erro
 	turn.Input = in
 	s.adjust(event.Input{Text: s.Goal().Objective}, &cfg)
 	end := agent.Run(ctx, cfg, turn)
-	s.afterTurn()
+	s.afterTurn(end)
 	s.setGoal(func(g *event.Goal) { g.Used += end.FreshTokens })
 	return end, nil
 }

@@ -198,7 +198,7 @@ func TestACrashAtAnyPointRunsNothingTwice(t *testing.T) {
 func TestTheQueueIsPausedBeforeTheEndIsSeen(t *testing.T) {
 	s, _, _ := newSession(t, nil)
 	paused := false
-	s.cfg.EndTurn = func() []string { _, paused = s.Pending(); return nil }
+	s.cfg.EndTurn = func(event.End) []string { _, paused = s.Pending(); return nil }
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = s.Prompt(t.Context(), event.Input{Text: "go"}) }()
 	wait(t, s, event.TurnStart)

@@ -50,8 +50,9 @@ type Config struct {
 	// Expand completes an input before it enters the history, e.g. with what it
 	// mentions. It may block on reading. Nil: inputs stay as they are.
 	Expand func(ctx context.Context, in event.Input) event.Input
-	// EndTurn is called after every turn; what it returns is shown as notices. Nil: nothing.
-	EndTurn func() []string
+	// EndTurn is called after every turn with its end; what it returns is shown as
+	// notices. Nil: nothing.
+	EndTurn func(event.End) []string
 	// NewTurnID returns an id that is unique in the session.
 	NewTurnID func() string
 }
@@ -210,7 +211,7 @@ func (s *Session) Prompt(ctx context.Context, in event.Input) (event.Reason, err
 		if err != nil {
 			return "", err
 		}
-		s.afterTurn()
+		s.afterTurn(end)
 		next, more := s.Next()
 		if !more || ctx.Err() != nil {
 			return end.Reason, nil
@@ -235,9 +236,9 @@ func (s *Session) turn(ctx context.Context, in event.Input) (event.End, error) {
 }
 
 // afterTurn tells what there is to tell at the end of a turn.
-func (s *Session) afterTurn() {
+func (s *Session) afterTurn(end event.End) {
 	if s.cfg.EndTurn != nil {
-		for _, notice := range s.cfg.EndTurn() {
+		for _, notice := range s.cfg.EndTurn(end) {
 			s.emit(event.Event{Kind: event.Info, Text: notice})
 		}
 	}
@@ -295,7 +296,7 @@ func (s *Session) Direct(ctx context.Context, c chat.ToolCall, record func(tools
 	defer done()
 	cfg, turn := s.prepare(ctx)
 	end := agent.Direct(ctx, cfg, turn, c, record)
-	s.afterTurn()
+	s.afterTurn(end)
 	return end.Reason, nil
 }
 
