@@ -149,7 +149,7 @@ func TestScriptsOverSSH(t *testing.T) {
 		}
 	}
 	runFar(t, "ssh", sshScripts)
-	runScripts(t, "ssh", []string{filepath.Join("testdata", "far", "ssh_lost.txtar"), filepath.Join("testdata", "far", "ssh_keep.txtar")})
+	runScripts(t, "ssh", []string{filepath.Join("testdata", "far", "ssh_lost.txtar"), filepath.Join("testdata", "far", "ssh_keep.txtar"), filepath.Join("testdata", "far", "ssh_lost_early.txtar")})
 }
 
 // sshProgram finds a program of OpenSSH; the server is not in everybody's PATH.

@@ -9,6 +9,7 @@ import (
 
 	"zcoder/internal/config"
 	"zcoder/internal/event"
+	"zcoder/internal/store"
 	"zcoder/remote"
 )
 
@@ -29,6 +30,9 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	defer stop()
 	d := dialer{p: p, v: v, addr: addr}
 	client, err := d.dial(ctx)
+	if errors.Is(err, store.ErrUnknown) {
+		return statusUsage, withHint(err, "zcoder --connect %s goes on without --resume; /sessions lists what there is", v.String("connect"))
+	}
 	if err != nil {
 		return statusFailed, err
 	}
@@ -81,11 +85,11 @@ func (d *dialer) dial(ctx context.Context) (*remote.Client, error) {
 	return client, nil
 }
 
-// again connects anew after the connection of a client was lost, if that is possible,
-// and asks nothing on the terminal.
-func (d *dialer) again(ctx context.Context, lost *remote.Client) (*remote.Client, error) {
+// again connects anew after a connection was lost, if that is possible, and asks nothing
+// on the terminal. An empty session is a new one.
+func (d *dialer) again(ctx context.Context, session string) (*remote.Client, error) {
 	d.close()
-	return d.connect(ctx, lost.Info().ID, true)
+	return d.connect(ctx, session, true)
 }
 
 func (d *dialer) connect(ctx context.Context, session string, silent bool) (*remote.Client, error) {

@@ -12,6 +12,7 @@ import (
 	"zcoder/internal/event"
 	"zcoder/internal/runtimedir"
 	"zcoder/internal/secret"
+	"zcoder/internal/store"
 	"zcoder/internal/termtext"
 	"zcoder/remote"
 	"zcoder/repl"
@@ -27,12 +28,12 @@ type farDesk struct {
 
 	mu     sync.Mutex
 	client *remote.Client
+	shift  int64 // added to the numbers of its events
 }
 
 func (f *farDesk) conv() *remote.Client {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.client
+	client, _ := f.following()
+	return client
 }
 
 // farInteractive talks to the person until they leave. What runs on the server then
@@ -128,15 +129,18 @@ func (c farConversation) Answer(callID string, a event.Answer) error {
 // person decides what to do.
 func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		client := c.f.conv()
-		for e, err := range client.Events(ctx, after) {
+		client, shift := c.f.following()
+		for e, err := range client.Events(ctx, after-shift) {
 			var s *remote.SwitchedError
 			switch {
 			case errors.Is(err, remote.ErrLost) && ctx.Err() == nil:
-				e, err = c.f.reconnect(ctx, client)
+				e, err = c.f.reconnect(ctx, client, after)
 			case errors.As(err, &s):
-				c.f.elsewhere(ctx, client, s, yield)
+				c.f.elsewhere(ctx, client, s, after, yield)
 				return
+			default:
+				e.Seq += shift
+				after = max(after, e.Seq)
 			}
 			if !yield(e, err) {
 				return
@@ -146,12 +150,19 @@ func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[even
 }
 
 // elsewhere handles that another conversation is the server's current one. When nobody
-// chose that, the person's own is taken up again.
-func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remote.SwitchedError, yield func(event.Event, error) bool) {
+// chose that, the person's own is taken up again, or, when nothing of it was kept, the
+// new one.
+func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remote.SwitchedError, seen int64, yield func(event.Event, error) bool) {
 	if s.Anew {
-		if next, err := client.Select(ctx, client.Info().ID); err == nil {
-			f.use(next)
-			yield(event.Event{Kind: event.Warning, Text: "the server was started anew, and the conversation goes on; what ran there ended"}, nil)
+		next, err := client.Select(ctx, client.Info().ID)
+		text := "the server was started anew, and the conversation goes on; what ran there ended"
+		if errors.Is(err, store.ErrUnknown) {
+			next, err = client.With(ctx, s.Session)
+			text = "the server was started anew, " + replaced
+		}
+		if err == nil {
+			f.use(next, seen)
+			yield(event.Event{Kind: event.Warning, Text: text}, nil)
 			return
 		}
 	}
@@ -160,6 +171,9 @@ func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remot
 		<-ctx.Done()
 	}
 }
+
+// replaced says that a conversation in which nothing was said ended with its server.
+const replaced = "with another conversation: the one before is not kept there"
 
 // whatElse says what a person can do when the conversation is not the current one.
 func whatElse(client *remote.Client, s *remote.SwitchedError) error {
@@ -170,21 +184,38 @@ func whatElse(client *remote.Client, s *remote.SwitchedError) error {
 	return withHint(errors.New(why), "/sessions %s goes on with it here, /sessions %s with this one", s.Session, client.Info().ID)
 }
 
-func (f *farDesk) use(client *remote.Client) {
+// use goes on with another client. One of another conversation has its own numbers, which
+// come after what was seen.
+func (f *farDesk) use(client *remote.Client, seen int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if client.Info().ID != f.client.Info().ID {
+		f.shift = seen
+	}
 	f.client = client
 }
 
+// following is the client, and what is added to the numbers of its events.
+func (f *farDesk) following() (*remote.Client, int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.client, f.shift
+}
+
 // reconnect replaces a lost connection, and tells of it.
-func (f *farDesk) reconnect(ctx context.Context, lost *remote.Client) (event.Event, error) {
-	client, err := f.dialer.again(ctx, lost)
+func (f *farDesk) reconnect(ctx context.Context, lost *remote.Client, seen int64) (event.Event, error) {
+	client, err := f.dialer.again(ctx, lost.Info().ID)
+	text := "the connection was lost, and is back; what ran there ended, unless --keep was given"
+	if errors.Is(err, store.ErrUnknown) {
+		client, err = f.dialer.again(ctx, "")
+		text = "the connection was lost, and is back " + replaced
+	}
 	if err != nil {
 		return event.Event{}, fmt.Errorf("%w; connect again: %w", remote.ErrLost, err)
 	}
-	f.use(client)
+	f.use(client, seen)
 	_ = lost.Close() // it is over already
-	return event.Event{Kind: event.Warning, Text: "the connection was lost, and is back; what ran there ended, unless --keep was given"}, nil
+	return event.Event{Kind: event.Warning, Text: text}, nil
 }
 
 // banner says whose workspace this is.
@@ -305,7 +336,7 @@ func (f *farDesk) cmdNew(ctx context.Context, ui repl.UI, _ string) error {
 }
 
 func (f *farDesk) switchTo(ui repl.UI, c *remote.Client, banner string) {
-	f.use(c)
+	f.use(c, 0)
 	ui.Switch(farConversation{f}, 0, banner)
 }
 
