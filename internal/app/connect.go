@@ -26,7 +26,7 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	if err != nil {
 		return statusUsage, err
 	}
-	ctx, stop, caught := catchHangups(ctx, !once && isTerminal(p.Stdout))
+	ctx, stop, caught := catchHangups(ctx, once || !isDumb(p))
 	defer stop()
 	d := dialer{p: p, v: v, addr: addr}
 	client, err := d.dial(ctx)

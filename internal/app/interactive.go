@@ -107,10 +107,15 @@ func catchHangups(ctx context.Context, raw bool) (_ context.Context, stop func()
 	return endOn(ctx, syscall.SIGTERM, syscall.SIGHUP)
 }
 
+// isDumb reports whether control bytes would not reach a terminal that knows them.
+func isDumb(p Process) bool {
+	return p.getenv("TERM") == "dumb" || p.getenv("TERM") == "" || !isTerminal(p.Stdout)
+}
+
 // openTerminal is the terminal as the environment describes it. stop ends what it
 // watches.
 func openTerminal(p Process) (t *repl.Terminal, stop func()) {
-	dumb := p.getenv("TERM") == "dumb" || p.getenv("TERM") == "" || !isTerminal(p.Stdout)
+	dumb := isDumb(p)
 	t = &repl.Terminal{In: p.Stdin, Out: p.Stdout, Dumb: dumb, Color: !dumb && p.getenv("NO_COLOR") == ""}
 	if !dumb {
 		return t, func() {}
