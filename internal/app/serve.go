@@ -158,6 +158,9 @@ func (s *station) announce(addr net.Addr) {
 	if remote.Reachable(addr) {
 		fmt.Fprintln(out, "warning: other machines can reach this address, and what goes over the network is not encrypted: whoever reads the token there can use this workspace\nhint: leave --listen away and go through ssh: zcoder --connect ssh://HOST/WORKSPACE, or ssh -L")
 	}
+	if within(v.String("token-file"), s.w.ws.Root()) {
+		fmt.Fprintln(out, "warning: the token file lies in the workspace, where the model reads files without asking\nhint: keep it elsewhere, and make a new token if it was there for long")
+	}
 	if s.w.v.String("command-policy") == "allow" {
 		fmt.Fprintln(out, "warning: commands run without asking (--yes)")
 	}
@@ -179,6 +182,19 @@ func announcePage(out io.Writer, addr net.Addr, tokenFile string) {
 	if remote.Reachable(addr) {
 		fmt.Fprintln(out, "warning: the page can be reached from other machines, by plain http: who listens on the network reads the token at the login, and can approve commands in your place")
 	}
+}
+
+// within reports whether a file lies in a directory, links followed.
+func within(file, dir string) bool {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return false
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, real)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // servePipe serves one client over stdin and stdout, in the workspace that its first
