@@ -62,10 +62,11 @@ func (u turnUI) Draft(text string) bool {
 
 // put shows a form and waits for its answer as long as for an approval.
 func (u turnUI) put(shown Form) (formRequest, bool) {
+	s := u.server
 	if u.turn == nil || !u.turn.interactive {
+		s.cfg.Host.Current().Emit(event.Event{Kind: event.Warning, Text: "this asks a person, and nobody can be asked now: " + shown.Title})
 		return formRequest{}, false
 	}
-	s := u.server
 	f := &form{shown: shown, answer: make(chan formRequest, 1)}
 	s.mu.Lock()
 	f.shown.ID = s.newID()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"zcoder/internal/config"
@@ -25,6 +26,9 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	addr, err := remote.ParseAddress(v.String("connect"))
 	if err != nil {
 		return statusUsage, err
+	}
+	if flag := serversFlag(v, addr); flag != "" {
+		return statusUsage, &config.UsageError{Text: fmt.Sprintf("both --connect and %s are given: that is the server's to say", flag), Hints: []string{"start the server with it, or set it in the settings there"}}
 	}
 	ctx, stop, caught := catchHangups(ctx, once || !isDumb(p))
 	defer stop()
@@ -47,6 +51,22 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 		return s, nil
 	}
 	return status, err
+}
+
+// serversFlag is a flag whose effect would be on the server, which does not hear of it.
+func serversFlag(v *config.Values, addr remote.Address) string {
+	for _, name := range []string{
+		"command-policy", "read-only", "workspace", "profile", "model", "provider", "host", "think", "keep-alive",
+		"tool-exposure", "context-window", "compact-percent", "max-rounds", "max-time",
+	} {
+		if name == "profile" && addr.Kind == remote.SSH {
+			continue // it travels in the first request
+		}
+		if flag, ok := strings.CutPrefix(v.Source(name), "flag "); ok {
+			return flag
+		}
+	}
+	return ""
 }
 
 // dialer connects to one server, over ssh to one that it starts there.
