@@ -47,6 +47,15 @@ func TestTurnEvents(t *testing.T) {
 	}
 }
 
+// TestAQuestionToNobody: a client that shows no questions is told that there was one.
+func TestAQuestionToNobody(t *testing.T) {
+	s := newStation(t)
+	s.turn("/choose a,b")
+	if got := short(s.until("complete")); got != "system: this asks a person, and nobody can be asked now: Which?\nexit 0" {
+		t.Errorf("events:\n%s", got)
+	}
+}
+
 func TestToolEventHasTheDiff(t *testing.T) {
 	s := newStation(t)
 	s.must("POST", "/v1/turn", jsonOf("prompt", "run ls", "structured_events", true))
