@@ -136,7 +136,7 @@ func (p PipeClient) early(noise []byte, err error) error {
 	if text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"); text != "" {
 		err = fmt.Errorf("%w; it said: %s", err, clip(text, 2*most))
 	}
-	return hint(err, "check that ssh gets there without a question and that zcoder is installed there (remote-program names it)")
+	return hint(err, "check that ssh gets there without a question and that zcoder is installed there (ZCODER_REMOTE_PROGRAM names it)")
 }
 
 // opened has the server open the workspace.

@@ -332,6 +332,9 @@ func (c *console) help(string) {
 		for _, alias := range k.Aliases {
 			head += ", /" + alias
 		}
+		if len(head) > 24 {
+			head += "\n" + strings.Repeat(" ", 26)
+		}
 		lines[group] = append(lines[group], fmt.Sprintf("  %-24s %s", head, k.Help))
 	}
 	for _, group := range groups {

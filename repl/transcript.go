@@ -403,6 +403,9 @@ func (t *transcript) resultLine(call event.Call, r *event.Result) string {
 		what = termtext.Line(r.Name)
 	}
 	outcome := termtext.Cut(termtext.Line(r.Line), maxCells)
+	if strings.HasSuffix(what, "("+outcome+")") { // the call has said it
+		outcome = ""
+	}
 	mark := t.st.green("●")
 	switch r.Status {
 	case "ok":

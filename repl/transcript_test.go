@@ -83,6 +83,10 @@ done · 1 file changed (a.go) · go test exit 1 · 1 call failed · 1.2k tokens 
 		{"an edit", []event.Event{
 			call("1", "replace_text a.go"), result(event.Result{CallID: "1", Name: "replace_text", Status: "ok", Line: "1 line", Diff: "--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-old \x1b[2J\n+new\n"}),
 		}, "● replace_text a.go · 1 line · 0.0s\n  --- a/a.go\n  +++ b/a.go\n  @@ -1 +1 @@\n  -old \\x1b[2J\n  +new\n"},
+		{"what the call has said", []event.Event{
+			call("1", "replace_text a.go (+1 -1)"), result(event.Result{CallID: "1", Name: "replace_text", Status: "ok", Line: "+1 -1"}),
+			call("2", "replace_text a.go (+1 -1)"), result(event.Result{CallID: "2", Name: "replace_text", Status: "failed", Line: "the file changed"}),
+		}, "● replace_text a.go (+1 -1) · 0.0s\n● replace_text a.go (+1 -1) · failed: the file changed\n"},
 		{"denied, cancelled, skipped", []event.Event{
 			result(event.Result{Name: "a", Status: "denied", Line: "denied by you"}),
 			result(event.Result{Name: "b", Status: "cancelled", Line: "stopped"}),

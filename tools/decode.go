@@ -239,9 +239,29 @@ func checkText(raw []byte, decoded string) error {
 	return nil
 }
 
+// Lead returns the first parameter's text in the arguments of a call that was not
+// planned, to show what it was about. It is empty when there is none.
+func Lead(spec Spec, raw json.RawMessage) string {
+	text, err := unwrap(raw)
+	if err != nil || len(spec.Params) == 0 {
+		return ""
+	}
+	fields, err := readObject(text)
+	if err != nil {
+		return ""
+	}
+	for _, f := range fields {
+		if p, err := spec.param(f.name); err == nil && p.Name == spec.Params[0].Name {
+			lead, _ := f.value.(string)
+			return lead
+		}
+	}
+	return ""
+}
+
 // match gives each field to its parameter and converts it.
 func (s Spec) match(fields object) (map[string]any, error) {
-	values := make(map[string]any, len(fields))
+	values, names := make(map[string]any, len(fields)), make(map[string]string, len(fields))
 	for _, f := range fields {
 		p, err := s.param(f.name)
 		if err != nil {
@@ -250,14 +270,14 @@ func (s Spec) match(fields object) (map[string]any, error) {
 		if f.value == nil {
 			continue
 		}
-		if _, twice := values[p.Name]; twice {
-			return nil, fmt.Errorf("ambiguous arguments: %q is given twice, once as %q", p.Name, f.name)
+		if first, twice := names[p.Name]; twice {
+			return nil, fmt.Errorf("ambiguous arguments: %q is given twice, as %q and as %q", p.Name, first, f.name)
 		}
 		v, err := p.convert(f.value)
 		if err != nil {
 			return nil, err
 		}
-		values[p.Name] = v
+		values[p.Name], names[p.Name] = v, f.name
 	}
 	for _, p := range s.Params {
 		if _, ok := values[p.Name]; p.Required && !ok {

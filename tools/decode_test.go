@@ -39,7 +39,8 @@ func TestDecode(t *testing.T) {
 		{"duplicate key", `{"command":"ls","command":"rm"}`, "", "ambiguous arguments"},
 		{"case-variant key", `{"command":"ls","Command":"rm -rf x"}`, "", "ambiguous arguments"},
 		{"long s folds", `{"timeout_seconds":1,"timeout_ſeconds":2}`, "", "ambiguous arguments"},
-		{"alias beside the name", `{"command":"ls","cmd":"rm"}`, "", "ambiguous arguments"},
+		{"alias beside the name", `{"command":"ls","cmd":"rm"}`, "", `"command" is given twice, as "command" and as "cmd"`},
+		{"name behind an alias", `{"cmd":"ls","command":"rm"}`, "", `"command" is given twice, as "cmd" and as "command"`},
 		{"trailing data", `{"command":"ls"}{"command":"rm"}`, "", "text after the arguments"},
 		{"missing", `{}`, "", `"command" is missing`},
 		{"empty", ``, "", `"command" is missing`},
@@ -125,5 +126,24 @@ func TestCutKeepsHeadAndTail(t *testing.T) {
 	}
 	if whole := strings.Repeat("é", 50); Cut(whole, 50) != whole {
 		t.Error("Cut shortened a text of exactly the bound")
+	}
+}
+
+func TestLead(t *testing.T) {
+	for _, tt := range []struct{ name, raw, want string }{
+		{"the first parameter, not the first argument", `{"cwd":"x","command":"ls","no":1}`, "ls"},
+		{"by an alias", `{"cmd":"ls"}`, "ls"},
+		{"in a string", `"{\"command\":\"ls\"}"`, "ls"},
+		{"no text", `{"command":["ls"]}`, ""},
+		{"absent", `{"cwd":"x"}`, ""},
+		{"no object", `[1]`, ""},
+		{"broken", `{"command":`, ""},
+	} {
+		if got := Lead(testSpec, json.RawMessage(tt.raw)); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if got := Lead(Spec{Name: "none"}, json.RawMessage(`{"a":"b"}`)); got != "" {
+		t.Errorf("a tool without parameters: got %q", got)
 	}
 }

@@ -61,7 +61,7 @@ func finished(f tools.Finish) event.End {
 // skip gives the calls that were not run their results.
 func (r *run) skip(calls []chat.ToolCall, why string) {
 	for _, c := range calls {
-		r.emit(event.Event{Kind: event.CallStart, Call: brokenCall(c)})
+		r.emit(event.Event{Kind: event.CallStart, Call: r.brokenCall(c)})
 		r.result(c, tools.Result{Status: tools.Skipped, Text: why, Line: "not executed"})
 	}
 }
@@ -70,7 +70,7 @@ func (r *run) skip(calls []chat.ToolCall, why string) {
 func (r *run) call(ctx context.Context, c chat.ToolCall, alone bool) tools.Result {
 	action, err := r.plan(ctx, c, alone)
 	if err != nil {
-		r.emit(event.Event{Kind: event.CallStart, Call: brokenCall(c)})
+		r.emit(event.Event{Kind: event.CallStart, Call: r.brokenCall(c)})
 		return r.result(c, planFailure(ctx, err))
 	}
 	req := action.Request()
@@ -87,8 +87,16 @@ func describe(c chat.ToolCall, req approval.Request) *event.Call {
 	return call
 }
 
-func brokenCall(c chat.ToolCall) *event.Call {
-	return &event.Call{ID: c.ID, Name: c.Name, Summary: strings.TrimSpace(c.Name + " " + headOf(string(c.Args), 80)), Args: string(c.Args)}
+// brokenCall is what frontends show of a call that was not planned: its first argument,
+// such as a path or a command, or else the raw text.
+func (r *run) brokenCall(c chat.ToolCall) *event.Call {
+	what := string(c.Args)
+	if tool, err := r.cfg.Tools.Lookup(c.Name); err == nil {
+		if lead := tools.Lead(tool.Spec(), c.Args); lead != "" {
+			what = lead
+		}
+	}
+	return &event.Call{ID: c.ID, Name: c.Name, Summary: strings.TrimSpace(c.Name + " " + headOf(what, 80)), Args: string(c.Args)}
 }
 
 // plan finds the tool, decodes the arguments once and plans the action.
@@ -213,11 +221,22 @@ func (r *run) refusal(ctx context.Context, effect approval.Effect, err error) to
 	case denied.Cause != nil:
 		line = denied.Cause.Error()
 	case denied.Verdict.Decision == approval.Deny:
-		line = "by the " + denied.Verdict.Rule
+		line = ruleSaid(denied.Verdict)
 	default:
 		text, line = personSaid(denied.Answer.Reason)
 	}
 	return tools.Result{Status: tools.Denied, Text: text, Line: line}
+}
+
+// ruleSaid is the short form of a refusal, with its reason where a rule says what the
+// call would have done.
+func ruleSaid(v approval.Verdict) string {
+	line := "by the " + v.Rule
+	if why, ok := strings.CutPrefix(v.Reason, "refused "+line+": "); ok {
+		why, _, _ = strings.Cut(why, ". ")
+		line += ": " + why
+	}
+	return line
 }
 
 func personSaid(reason string) (text, line string) {

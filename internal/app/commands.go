@@ -182,6 +182,7 @@ const initPrompt = `Look at this project and write AGENTS.md in its root: guidan
 	`Only what you verified in the files. If AGENTS.md exists, improve it and keep what is right.`
 
 func (d *desk) cmdInit(_ context.Context, ui repl.UI, _ string) error {
+	ui.Print("what it writes is in force from the next conversation on: /new begins one")
 	ui.Submit(initPrompt)
 	return nil
 }

@@ -25,7 +25,7 @@ func auditCommand() subcommand {
 	sub := config.Sub{
 		Name: "audit", Usage: "tail [N] | verify | grep PATTERN", Meaning: "read the record of every verdict, answer and action, or check its chain",
 		Flags: func(s *pflag.FlagSet) {
-			s.StringVar(&since, "since", "", "only records since then: a time such as 2h, or a day such as 2026-11-30")
+			s.StringVar(&since, "since", "", "only records since `TIME`: 2h ago, or a day such as 2026-11-30")
 		},
 	}
 	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
@@ -124,7 +124,7 @@ func policyCommand() subcommand {
 		Name: "policy", Usage: "test 'COMMAND'", Meaning: "explain the verdict that a command of the model would get",
 		Settings: []string{"profile", "command-policy", "read-only"},
 		Flags: func(s *pflag.FlagSet) {
-			s.StringVar(&origin, "origin", "user", "who started the turn: user, remote or peer")
+			s.StringVar(&origin, "origin", "user", "`WHO` started the turn: user, remote or peer")
 		},
 	}
 	return subcommand{sub, func(_ context.Context, p Process, v *config.Values) (int, error) {
@@ -149,7 +149,7 @@ func (w *workbench) explain(command string, from approval.Origin) {
 		CallID: "test", Tool: "run_command", Effect: approval.Exec, Origin: from,
 		Text: command, Shell: w.shell.Argv(), Dir: w.ws.Root(), Summary: "run_command " + command,
 	})
-	for _, s := range e.Steps {
+	for _, s := range e.Steps[:max(0, len(e.Steps)-1)] { // the last one is the verdict
 		fmt.Fprintf(w.p.Stdout, "%-24s %s\n", termtext.Line(s.Rule), termtext.Line(s.Outcome))
 	}
 	for _, note := range e.Verdict.Notes {

@@ -45,7 +45,7 @@ func sessionLine(info store.Info, now time.Time) string {
 	if title == "" {
 		title = "(no title)"
 	}
-	return fmt.Sprintf("%s  %-8s %8s  %s", info.ID, age(now.Sub(info.Changed)), plural(info.Turns, "turn", "turns"), termtext.Line(title))
+	return fmt.Sprintf("%-21s  %-8s %8s  %s", info.ID, age(now.Sub(info.Changed)), plural(info.Turns, "turn", "turns"), termtext.Line(title))
 }
 
 // sessionLineIn also says where the session was held, and whether that is gone.

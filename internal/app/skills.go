@@ -37,6 +37,9 @@ func (d *desk) cmdSkills(_ context.Context, ui repl.UI, arg string) error {
 		active = append(active, a.Name)
 	}
 	ui.Print(strings.Join(d.w.skillLines(active), "\n"))
+	if arg == "" && len(d.w.guide.library.Set().Skills) == 0 {
+		ui.Print("/skills reload looks for them again")
+	}
 	return nil
 }
 
@@ -55,7 +58,7 @@ func (w *workbench) skillLines(active []string) []string {
 		}
 	}
 	if len(set.Skills) == 0 {
-		lines = append(lines, "there are no skills")
+		lines = append(lines, "there are no skills; `zcoder help skills` says where they go")
 	}
 	return append(lines, w.unusedLines()...)
 }
@@ -131,7 +134,7 @@ func (w *workbench) activateNamed(c *conversation, text string) []event.Event {
 func (w *workbench) printSkills() error {
 	text, _ := w.guide.library.Catalogue(w.v.Int("skill-catalog-max-bytes"))
 	if text == "" {
-		fmt.Fprintln(w.p.Stderr, "there are no skills")
+		fmt.Fprintln(w.p.Stderr, "there are no skills; `zcoder help skills` says where they go")
 	} else if _, err := io.WriteString(w.p.Stdout, text+"\n"); err != nil {
 		return err
 	}

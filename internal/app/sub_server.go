@@ -82,9 +82,9 @@ var unitName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 const unitText = `# Put this into ~/.config/systemd/user/%s, then:
 #   systemctl --user daemon-reload
 #   systemctl --user enable --now %s
+#   loginctl enable-linger      # for a server that runs while you are not logged in
 [Unit]
 Description=zcoder in %s
-After=network.target
 
 [Service]
 ExecStart=%s

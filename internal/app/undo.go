@@ -327,7 +327,11 @@ func (d *desk) offerRewind(ui repl.UI, r checkpoint.Report) error {
 		d.conv().Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil
 	}
-	line, ok := ui.AskLine("Forget these turns too? [y/N] ")
+	turns := "this turn"
+	if n := len(r.Turns); n > 1 {
+		turns = fmt.Sprintf("these %d turns", n)
+	}
+	line, ok := ui.AskLine("Shall the model forget " + turns + " too? [y/N] ")
 	if !ok || !strings.EqualFold(strings.TrimSpace(line), "y") {
 		d.conv().Emit(event.Event{Kind: event.Note, Text: "The user undid the file changes of the last turn. Read files again before you change them."})
 		return nil

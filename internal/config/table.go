@@ -130,11 +130,11 @@ func contextRows() []Setting {
 		{Name: "context-window", Flag: "context-window", Kind: AutoInt, Min: 1024, Max: maxTokens, Default: "auto", Unit: "tokens", Arg: "auto|N", Meaning: "context window to ask the server for"},
 		{Name: "context-fallback", Kind: Int, Min: 1024, Max: maxTokens, Default: "16384", Unit: "tokens", Meaning: "window for a model that is not loaded and not known yet, bounded by the model's own limit"},
 		{Name: "compact-percent", Flag: "compact-at", Kind: Int, Min: 25, Max: 90, Default: "85", Unit: "percent", Arg: "PCT", Meaning: "share of the window at which the conversation is compacted"},
-		{Name: "compact-max-tokens", Kind: Int, Min: 256, Max: maxTokens, Default: "2048", Unit: "tokens", Meaning: "longest checkpoint"},
+		{Name: "compact-max-tokens", Kind: Int, Min: 256, Max: maxTokens, Default: "2048", Unit: "tokens", Meaning: "longest summary that takes the place of older messages"},
 		{Name: "compact-keep-user-tokens", Kind: Int, Max: maxTokens, Default: "4096", Unit: "tokens", Meaning: "exact user requests kept by a compaction"},
 		{Name: "compact-keep-recent-tokens", Kind: Int, Max: maxTokens, Default: "16384", Unit: "tokens", Meaning: "newest messages kept as they are by a compaction"},
 		{Name: "compact-min-yield-tokens", Kind: Int, Max: maxTokens, Default: "2048", Unit: "tokens", Meaning: "what a compaction must save to be used"},
-		{Name: "compact-retry-limit", Kind: Int, Max: 10, Default: "2", Unit: "retries", Meaning: "corrections of a checkpoint that is not valid"},
+		{Name: "compact-retry-limit", Kind: Int, Max: 10, Default: "2", Unit: "retries", Meaning: "corrections of a summary that is not valid"},
 	}
 }
 

@@ -358,7 +358,7 @@ func effectReason(e approval.Effect) string {
 	case approval.Network:
 		return "it talks to the network"
 	case approval.ExternalWrite:
-		return "it changes something outside this machine"
+		return "it may change something outside the workspace"
 	case approval.Delegate:
 		return "it hands work to another agent program"
 	case approval.Peer:
