@@ -35,12 +35,12 @@ func mcpCommand() subcommand {
 		Meaning: "register, trust and try MCP servers",
 		Flags: func(s *pflag.FlagSet) {
 			s.BoolVar(&f.json, "json", false, "with list, get and test: print JSON")
-			s.StringVar(&f.scope, "scope", "", "`FILE` of the entry: user (your own) or project (.mcp.json of the workspace)")
+			s.StringVar(&f.scope, "scope", "", "`SCOPE` of the entry: user (your own file) or project (.mcp.json of the workspace)")
 			s.StringArrayVar(&f.env, "env", nil, "with add: a variable `NAME=VALUE` for the program; repeat it for more")
-			s.StringVar(&f.url, "url", "", "with add: the address `URL` of a server over HTTP")
+			s.StringVar(&f.url, "url", "", "with add: `URL` of a server over HTTP")
 			s.StringVar(&f.kind, "type", "", "with add and --url: `KIND` of the connection, http or sse")
 			s.StringArrayVar(&f.headers, "header", nil, "with add and --url: a header `'NAME: VALUE'`; repeat it for more")
-			s.StringVar(&f.cwd, "cwd", "", "with add: the directory `PATH` that the program runs in")
+			s.StringVar(&f.cwd, "cwd", "", "with add: run the program in `PATH`")
 			s.BoolVar(&f.replace, "replace", false, "with add: take the place of a server of this name")
 			s.BoolVar(&f.yes, "yes", false, "with trust: approve what is shown without a question")
 			s.BoolVar(&f.claims, "accept-claims", false, "with trust --yes: also believe tools that claim to be milder than their names say")
