@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -72,16 +73,100 @@ func (g *gatherer) gather(s Server, p Program) (map[string]string, []string, err
 }
 
 // refuseLookups returns an error when a program of one of the person's own servers
-// would find its code in the workspace without being told to.
+// would find its code, or what decides about it, in the workspace without being told to.
 func (g *gatherer) refuseLookups(s Server) (err error) {
 	g.bases, g.left = []string{g.dir}, maxWords
 	g.words = g.split(append([]string{s.Command}, s.Args...))
 	g.lookUp(s.Args, func(file string) {
 		if _, missing := os.Lstat(file); missing == nil && g.holds(file) && err == nil {
-			err = fmt.Errorf("run %q: it would find %s in the workspace, where a model can change it; give the server a cwd outside, or register it with --scope project", s.Command, g.name(file))
+			err = g.refusal(s, file)
 		}
 	})
+	if file := g.steering(); err == nil && file != "" {
+		err = g.refusal(s, file)
+	}
 	return err
+}
+
+func (g *gatherer) refusal(s Server, file string) error {
+	return fmt.Errorf("run %q: it would find %s in the workspace, where a model can change it; give the server a cwd outside, or register it with --scope project", s.Command, g.name(file))
+}
+
+// steering returns a file of the workspace that would decide what a runner of packages
+// runs, or "".
+func (g *gatherer) steering() string {
+	for _, word := range g.words {
+		names, runs := runnerSettings[program(word)]
+		if !runs {
+			continue
+		}
+		for _, dir := range g.upwards() {
+			if !g.holds(dir) {
+				continue
+			}
+			for _, name := range names {
+				file := filepath.Join(dir, name)
+				if _, err := os.Lstat(file); err == nil && !harmless(file) {
+					return file
+				}
+			}
+			if file := filepath.Join(dir, "package.json"); g.offeredBy(file) {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// harmless reports whether a file is settings of npm that say nothing of what runs or
+// where code comes from.
+func harmless(file string) bool {
+	if filepath.Base(file) != ".npmrc" {
+		return false
+	}
+	data, err := readRegular(file, false)
+	if err != nil {
+		return false
+	}
+	for line := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line = strings.TrimSpace(line)
+		key, _, _ := strings.Cut(line, "=")
+		if line != "" && line[0] != '#' && line[0] != ';' && !slices.Contains(harmlessKeys, strings.TrimSpace(key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// offeredBy reports whether a package of the workspace has a program or a script by the
+// name of a word, which runners prefer. One that cannot be read may have it.
+func (g *gatherer) offeredBy(file string) bool {
+	if _, err := os.Lstat(file); err != nil {
+		return false
+	}
+	var p struct {
+		Name         string
+		Bin, Scripts any
+	}
+	data, err := readRegular(file, false)
+	if err != nil || json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &p) != nil {
+		return true
+	}
+	var names []string
+	if _, one := p.Bin.(string); one {
+		names = append(names, p.Name)
+	}
+	for _, list := range []any{p.Bin, p.Scripts} {
+		if list, ok := list.(map[string]any); ok {
+			names = append(names, sortedKeys(list)...)
+		}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		base := filepath.Base(name)
+		return slices.ContainsFunc(g.words, func(word string) bool {
+			return filepath.Base(word) == base || filepath.Base(unversioned(word)) == base
+		})
+	})
 }
 
 // split returns texts and the words in them, each once: what stands behind `=`, in
@@ -264,9 +349,17 @@ func (g *gatherer) pinEach(dir string, names []string) {
 // workspace.
 func (g *gatherer) upwards() []string {
 	list := []string{g.dir}
-	for dir := g.dir; dir != g.root && g.holds(dir); {
-		dir = filepath.Dir(dir)
-		list = append(list, dir)
+	climb := func(dir string) {
+		for dir != g.root && g.holds(dir) {
+			dir = filepath.Dir(dir)
+			list = append(list, dir)
+		}
+	}
+	climb(g.dir)
+	// Programs see the directory that a link leads to, and those above that one.
+	if real, err := filepath.EvalSymlinks(g.dir); err == nil && real != g.dir && g.holds(real) {
+		list = append(list, real)
+		climb(real)
 	}
 	return list
 }
@@ -363,14 +456,20 @@ func (g *gatherer) lookUp(args []string, found func(file string)) {
 
 // lookUpPackage looks for a package, or a program of one, in node_modules.
 func (g *gatherer) lookUpPackage(name string, found func(file string)) {
-	if at := strings.LastIndexByte(name, '@'); at > 0 {
-		name = name[:at]
-	}
+	name = unversioned(name)
 	for _, dir := range append(g.upwards(), g.named...) {
 		modules := filepath.Join(dir, "node_modules")
 		found(filepath.Join(modules, ".bin", filepath.Base(name)))
 		found(filepath.Join(modules, name, "package.json"))
 	}
+}
+
+// unversioned is the name of a package without the version that was asked for.
+func unversioned(name string) string {
+	if at := strings.LastIndexByte(name, '@'); at > 0 {
+		return name[:at]
+	}
+	return name
 }
 
 // lookUpModule looks for the files that python -m runs.

@@ -48,6 +48,9 @@ var pinCases = map[string]pinCase{
 	"behind an equals sign":           {`"command":"node","args":["--import=./hook","/x.js"]`, "hook", nil},
 	"behind an option":                {`"command":"node","args":["--require","hook.cjs","/x.js"]`, "hook.cjs", nil},
 	"glued to an option":              {`"command":"ruby","args":["-r./hook","/x.rb"]`, "hook", nil},
+	"ruby adds the ending":            {`"command":"ruby","args":["-r","./hook","/x.rb"]`, "hook.rb", nil},
+	"perl adds the ending":            {`"command":"perl","args":["-Ilib","-MHook","/x.pl"]`, "lib/Hook.pm", nil},
+	"python, an application by name":  {`"command":"env","args":["python3","/usr/bin/uvicorn","app:main"]`, "app.py", nil},
 	"a file URL":                      {`"command":"node","args":["--import","file://ROOT/hook.mjs","/x.js"]`, "hook.mjs", nil},
 	"an absolute path":                {`"command":"python3","args":["ROOT/tool"]`, "tool", nil},
 	"text of a shell":                 {`"command":"sh","args":["-c","cd . && FOO=1 exec ./run 2>&1"]`, "run", nil},
@@ -101,7 +104,7 @@ var pinCases = map[string]pinCase{
 }
 
 func TestOneByteOfWhatRunsStopsIt(t *testing.T) {
-	bin := programs(t, "node", "python3", "ruby", "npm", "npx", "uv", "deno", "bun", "make")
+	bin := programs(t, "node", "python3", "ruby", "perl", "npm", "npx", "uv", "deno", "bun", "make")
 	for name, c := range pinCases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -292,10 +295,12 @@ func TestPinningIsBounded(t *testing.T) {
 // TestYourOwnServersRunNothingOfTheWorkspaceUnasked has look-ups of the person's own
 // servers lead into the workspace.
 func TestYourOwnServersRunNothingOfTheWorkspaceUnasked(t *testing.T) {
-	bin := programs(t, "npx", "python3")
+	bin := programs(t, "npx", "python3", "yarn")
 	for name, c := range map[string]struct {
 		entry, file, want string
 	}{
+		"what decides for yarn":       {`"command":"yarn","args":["dlx","tool"]`, ".yarnrc.yml", ".yarnrc.yml in the workspace"},
+		"a package that is no JSON":   {`"command":"npx","args":["tool"]`, "package.json", "package.json in the workspace"},
 		"through PATH":                {`"command":"tool"`, "bin/tool", "lies in the workspace"},
 		"through npx":                 {`"command":"npx","args":["-y","@a/tool@latest"]`, "node_modules/@a/tool/package.json", "it would find node_modules/@a/tool/package.json in the workspace"},
 		"through npx, bin":            {`"command":"npx","args":["tool"]`, "node_modules/.bin/tool", "node_modules/.bin/tool in the workspace"},
@@ -315,6 +320,7 @@ func TestYourOwnServersRunNothingOfTheWorkspaceUnasked(t *testing.T) {
 			}
 		})
 	}
+	runnersAreNotSteered(t, bin)
 	// A later directory of the PATH counts, and a link into the workspace does not.
 	b := newBench(t)
 	links := t.TempDir()
@@ -330,6 +336,58 @@ func TestYourOwnServersRunNothingOfTheWorkspaceUnasked(t *testing.T) {
 	b.env["PATH"] = links + ":" + bin
 	if s, why := standing(t, b, "s"); s != Ready {
 		t.Errorf("with another program behind it is %s: %s", s, why)
+	}
+}
+
+// runnersAreNotSteered has files of the workspace say what npx is to run.
+func runnersAreNotSteered(t *testing.T, bin string) {
+	t.Helper()
+	for _, c := range []struct {
+		name, file, text string
+		want             Standing
+	}{
+		{"another shell", ".npmrc", "save-exact=true\nscript-shell=./evil\n", Broken},
+		{"another registry", ".npmrc", "@a:registry = http://evil.example/\n", Broken},
+		{"a quoted name", ".npmrc", "\"node-options\"=-r ./evil\n", Broken},
+		{"behind a carriage return", ".npmrc", "# x\rscript-shell=./evil", Broken},
+		{"settings that do not matter", ".npmrc", "; ours\n\nengine-strict = true\nsave-exact=true\n", Ready},
+		{"a program of this name", "package.json", `{"name":"x","bin":{"tool":"evil.js"}}`, Broken},
+		{"a program of this name and version", "package.json", `{"name":"x","bin":{"tool@latest":"evil.js"}}`, Broken},
+		{"the package itself", "package.json", `{"name":"@a/tool","bin":"evil.js"}`, Broken},
+		{"a script of this name", "package.json", `{"scripts":{"tool":"evil"}}`, Broken},
+		{"a package of another name", "package.json", `{"name":"x","bin":{"y":"y.js"},"scripts":{"test":"tool"}}`, Ready},
+	} {
+		b := newBench(t)
+		b.env["PATH"] = bin + ":" + b.env["PATH"]
+		b.file(User, `{"mcpServers":{"s":{"command":"npx","args":["-y","tool@latest"]},"plain":{"command":"npx","args":["tool"]},"out":{"command":"npx","args":["tool"],"cwd":"/"}}}`)
+		put(t, filepath.Join(b.root, c.file), c.text, 0o644)
+		if s, why := standing(t, b, "s"); s != c.want || s == Broken && !strings.Contains(why, c.file+" in the workspace") {
+			t.Errorf("%s: it is %s: %s; want %s", c.name, s, why, c.want)
+		}
+		if s, why := standing(t, b, "out"); s != Ready {
+			t.Errorf("%s: run elsewhere it is %s: %s", c.name, s, why)
+		}
+	}
+}
+
+// TestALinkedDirectoryIsWhereItLeads has a server run in a link: what it finds above is
+// above the directory that the link names.
+func TestALinkedDirectoryIsWhereItLeads(t *testing.T) {
+	b := newBench(t)
+	b.env["PATH"] = programs(t, "npm") + ":" + b.env["PATH"]
+	put(t, filepath.Join(b.root, "b/c/x"), "", 0o644)
+	put(t, filepath.Join(b.root, "b/package.json"), `{"scripts":{"serve":"true"}}`, 0o644)
+	if err := os.Symlink("b/c", filepath.Join(b.root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	b.file(Project, `{"mcpServers":{"s":{"command":"npm","args":["run","serve"],"cwd":"link"}}}`)
+	b.trust(b.open())
+	if s, why := standing(t, b, "s"); s != Ready {
+		t.Fatalf("after trust it is %s: %s", s, why)
+	}
+	put(t, filepath.Join(b.root, "b/package.json"), `{"scripts":{"serve":"evil"}}`, 0o644)
+	if s, why := standing(t, b, "s"); s != Changed {
+		t.Errorf("after the scripts changed it is %s: %s", s, why)
 	}
 }
 

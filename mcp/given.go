@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-
-	"zcoder/internal/diff"
 )
 
 // Editor is the scope of servers that no file holds: an editor names them when it
@@ -89,9 +87,8 @@ func (h *Hub) ReviewGiven() (Review, error) {
 		plainly.show(&content, false)
 	}
 	rv.content = content.String()
-	if pin := reg.pins.project(editorKey(h.o.Root)); pin != nil && pin.Content != rv.content {
-		text.WriteString("\nWhat changed since it was approved:\n")
-		text.WriteString(diff.Unified("approved", "now", []byte(pin.Content), []byte(rv.content), diff.Options{}))
+	if pin := reg.pins.project(editorKey(h.o.Root)); pin != nil && pin.Digest != contentDigest(rv.data) {
+		text.WriteString(changeOf("approved", "now", pin.Content, rv.content))
 	}
 	rv.Text = text.String()
 	return rv, nil

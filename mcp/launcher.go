@@ -31,11 +31,13 @@ var launchers = []*launcher{
 		programs: []string{"python", "pythonw", "pypy", "uv", "uvx", "pipx", "poetry", "pdm", "hatch", "pipenv"},
 		reads:    []string{"pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "Pipfile.lock", ".python-version"},
 		entries:  []string{"__main__.py", "__init__.py", "sitecustomize.py", "usercustomize.py"},
+		endings:  []string{".py"},
 		loads:    "runs code from Python packages, and from modules that its scripts import, that this trust does not pin",
 	},
 	{
 		programs: []string{"ruby", "bundle", "bundler", "rake", "gem"},
 		reads:    []string{"Gemfile", "Gemfile.lock", "Rakefile", ".bundle/config"},
+		endings:  []string{".rb", ".so"},
 		loads:    "runs code that its scripts require and that this trust does not pin",
 	},
 	{
@@ -64,6 +66,7 @@ var launchers = []*launcher{
 	{
 		programs: []string{"perl", "php", "lua", "luajit", "java", "Rscript", "julia", "elixir", "mix"},
 		reads:    []string{"composer.json", "mix.exs"},
+		endings:  []string{".pm", ".lua", ".class"},
 		loads:    "runs code that its scripts load and that this trust does not pin",
 	},
 	{
@@ -78,6 +81,19 @@ var launchers = []*launcher{
 var (
 	// packageRunners find programs in node_modules.
 	packageRunners = []string{"npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"}
+	// runnerSettings are, by runner of packages, the files above where it runs that say
+	// where code comes from and what runs it.
+	runnerSettings = map[string][]string{
+		"npm": {".npmrc"}, "npx": {".npmrc"},
+		"pnpm": {".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"}, "pnpx": {".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"},
+		"yarn": {".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs"},
+		"bun":  {".npmrc", "bunfig.toml"}, "bunx": {".npmrc", "bunfig.toml"},
+	}
+	// harmlessKeys are settings of npm that change nothing of that.
+	harmlessKeys = []string{
+		"audit", "auto-install-peers", "engine-strict", "fund", "legacy-peer-deps", "loglevel", "package-lock", "progress", "save", "save-exact",
+		"save-prefix", "shamefully-hoist", "strict-peer-deps", "strict-peer-dependencies", "update-notifier",
+	}
 	// downloaders fetch code and run it.
 	downloaders = append([]string{"deno", "uv", "uvx", "pipx", "go", "docker", "podman", "nix", "nix-shell"}, packageRunners...)
 )

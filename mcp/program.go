@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"zcoder/internal/termtext"
 )
 
 // Program is what a server's command resolves to.
@@ -34,14 +36,14 @@ func (p Program) differs(now Program) string {
 		switch p.Files[name] {
 		case now.Files[name]:
 		case "":
-			return fmt.Sprintf("it would now run or read %s, which is new", name)
+			return fmt.Sprintf("it would now run or read %s, which is new", termtext.Line(name))
 		default:
-			return fmt.Sprintf("%s changed since", name)
+			return fmt.Sprintf("%s changed since", termtext.Line(name))
 		}
 	}
 	for _, name := range sortedKeys(p.Files) {
 		if now.Files[name] == "" {
-			return fmt.Sprintf("%s, which it ran or read, is gone", name)
+			return fmt.Sprintf("%s, which it ran or read, is gone", termtext.Line(name))
 		}
 	}
 	return ""

@@ -55,11 +55,19 @@ func (h *Hub) Review(name string) (Review, error) {
 	pin := reg.pins.project(h.o.Root)
 	if pin != nil && pin.Digest != contentDigest(rv.data) {
 		mask := secret.New(nil)
-		b.WriteString("\nWhat changed since it was approved:\n")
-		b.WriteString(diff.Unified("approved/"+ProjectFile, "now/"+ProjectFile, []byte(mask.Mask(pin.Content)), []byte(mask.Mask(string(rv.data))), diff.Options{}))
+		b.WriteString(changeOf("approved/"+ProjectFile, "now/"+ProjectFile, mask.Mask(pin.Content), mask.Mask(string(rv.data))))
 	}
 	rv.Text = b.String()
 	return rv, nil
+}
+
+// changeOf shows what changed in a text that was approved, secrets taken out of both.
+func changeOf(oldName, newName, old, now string) string {
+	shown := diff.Unified(oldName, newName, []byte(old), []byte(now), diff.Options{})
+	if shown == "" {
+		shown = "only secret values, which are not shown\n"
+	}
+	return "\nWhat changed since it was approved:\n" + shown
 }
 
 // show writes an entry for a person, in full. Values that look like secrets are not
@@ -70,15 +78,13 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 		mark = "  ← to be approved"
 	}
 	fmt.Fprintf(b, "server %s (%s, %s)%s\n", e.Name, e.Kind, e.Standing, mark)
-	if e.Why != "" {
-		fmt.Fprintf(b, "  note     %s\n", e.Why)
-	}
 	// A value never begins a row of its own, whatever line ends it holds.
 	row := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(b, "  %-8s %s\n", name, termtext.Line(text))
 		}
 	}
+	row("note", e.Why)
 	row("command", e.Command)
 	for _, a := range e.Args {
 		row("arg", quoted(a))
@@ -116,8 +122,12 @@ func (e Entry) show(b *strings.Builder, asked bool) {
 	row("ignored", strings.Join(e.Unknown, ", "))
 }
 
-// discreet hides a literal secret.
+// discreet hides a literal secret, but nothing that makes a program load code: the key
+// of a setting of git is no secret.
 func discreet(name, value string) string {
+	if loadsCode(name) && (!secret.Named(name) || strings.HasPrefix(strings.ToUpper(name), "GIT_CONFIG_")) {
+		return value
+	}
 	if !strings.Contains(value, "${") && value != "" && (secret.Named(name) || strings.EqualFold(name, "authorization")) {
 		return fmt.Sprintf("(a literal value of %d characters)", len(value))
 	}
