@@ -33,7 +33,7 @@ const termPatience = 30 * time.Second
 //	absent TEXT         fails if TEXT has come so far
 //	rawabsent TEXT      the same for the bytes as they came, escapes counting as in send
 //	do COMMAND          has a shell run it, with the script's variables
-//	signal NAME         sends the program a signal (INT, TERM, HUP, CONT)
+//	signal NAME         sends the program a signal (INT, TERM, HUP, STOP, CONT)
 //	exit STATUS         waits for its end with that status (last step of a terminal)
 //
 // TEXT is compared with what the program wrote, without escape sequences.
@@ -283,7 +283,7 @@ func (t *terminal) kill() {
 	<-t.ended
 }
 
-var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "CONT": syscall.SIGCONT}
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
 
 func (t *terminal) signal(name string) error {
 	s, ok := signals[name]

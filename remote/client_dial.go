@@ -305,6 +305,14 @@ func (c *Client) Sessions(ctx context.Context) ([]Listed, error) {
 	return list, err
 }
 
+// Current is the conversation that the server goes on with now, if it has one.
+func (c *Client) Current(ctx context.Context) (current Listed, found bool, err error) {
+	if !c.l.facts.Sessions {
+		return Listed{}, false, nil
+	}
+	return c.l.currentSession(ctx)
+}
+
 // Select makes another conversation the server's current one and returns a client of
 // it over the same connection; this one ends. ErrBusy during a turn.
 func (c *Client) Select(ctx context.Context, id string) (*Client, error) {

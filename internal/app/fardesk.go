@@ -149,19 +149,10 @@ func (c farConversation) Events(ctx context.Context, after int64) iter.Seq2[even
 	}
 }
 
-// elsewhere handles that another conversation is the server's current one. When nobody
-// chose that, the person's own is taken up again, or, when nothing of it was kept, the
-// new one.
+// elsewhere handles that another conversation is the server's current one.
 func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remote.SwitchedError, seen int64, yield func(event.Event, error) bool) {
 	if s.Anew {
-		next, err := client.Select(ctx, client.Info().ID)
-		text := "the server was started anew, and the conversation goes on; what ran there ended"
-		if errors.Is(err, store.ErrUnknown) {
-			next, err = client.With(ctx, s.Session)
-			text = "the server was started anew, " + replaced
-		}
-		if err == nil {
-			f.use(next, seen)
+		if text, ok := f.takeUp(ctx, client, s.Session, seen); ok {
 			yield(event.Event{Kind: event.Warning, Text: text}, nil)
 			return
 		}
@@ -170,6 +161,28 @@ func (f *farDesk) elsewhere(ctx context.Context, client *remote.Client, s *remot
 	if yield(event.Event{Kind: event.Warning, Text: err.Error() + "; " + hintOf(err)}, nil) {
 		<-ctx.Done()
 	}
+}
+
+// takeUp has a server that was started anew go on with the person's conversation, if
+// nobody uses the one that it began; when nothing of it was kept, it takes that one. It
+// returns what to tell of it.
+func (f *farDesk) takeUp(ctx context.Context, client *remote.Client, begun string, seen int64) (text string, ok bool) {
+	own := client.Info().ID
+	now, found, err := client.Current(ctx)
+	if err != nil || !found || !now.Empty && now.ID != own {
+		return "", false
+	}
+	next, err := client.Select(ctx, own)
+	text = "the server was started anew, and the conversation goes on; what ran there ended"
+	if errors.Is(err, store.ErrUnknown) {
+		next, err = client.With(ctx, begun)
+		text = "the server was started anew, " + replaced
+	}
+	if err != nil {
+		return "", false
+	}
+	f.use(next, seen)
+	return text, true
 }
 
 // replaced says that a conversation in which nothing was said ended with its server.
