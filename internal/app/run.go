@@ -150,6 +150,9 @@ func firstPrompt(p Process, v *config.Values) (prompt string, once bool, err err
 	}
 	if prompt == "" {
 		prompt = words
+		if err := misspelt(v); err != nil {
+			return "", false, err
+		}
 	}
 	if prompt == "" && v.Bool("demo") && interactive {
 		prompt = demo.Prompt
@@ -230,6 +233,24 @@ func runSub(ctx context.Context, p Process, subs []subcommand, sub config.Sub, r
 		}
 	}
 	return statusUsage, fmt.Errorf("run subcommand %q: it has no body", sub.Name)
+}
+
+// misspelt is the error of a request that is nothing but a subcommand with a slip in it.
+func misspelt(v *config.Values) error {
+	if len(v.Args()) != 1 || v.ArgsBeforeDash() == 0 {
+		return nil
+	}
+	var names []string
+	for _, s := range subcommands() {
+		names = append(names, s.Name)
+	}
+	word := v.Args()[0]
+	if name := config.Misspelt(word, names); name != "" {
+		return &config.UsageError{Text: fmt.Sprintf("%q is no subcommand", word), Hints: []string{
+			"did you mean zcoder " + name + "?", "a request of this one word stands behind --",
+		}}
+	}
+	return nil
 }
 
 // subUsage is the error of a subcommand that was called wrongly.

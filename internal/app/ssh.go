@@ -19,8 +19,9 @@ import (
 
 // Bounds of the system's ssh.
 const (
-	sshPatience = 5 * time.Second // for its end, once its input is closed
-	maxSaid     = 4096            // bytes kept of what it wrote last on standard error
+	sshPatience  = 5 * time.Second // for its end, once its input is closed
+	wordPatience = 2 * time.Second // for the last words on standard error, which come behind the end of its output
+	maxSaid      = 4096            // bytes kept of them
 )
 
 // startSSH starts zcoder on another machine through the system's ssh, whose
@@ -49,9 +50,10 @@ func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Addr
 		return nil, nil, fmt.Errorf("start ssh: %w", err)
 	}
 	said := &said{}
-	over := make(chan struct{})
+	heard, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		said.read(stderr)
+		close(heard)
 		_ = cmd.Wait() // how it ended shows in what it said
 		close(over)
 	}()
@@ -75,7 +77,13 @@ func startSSH(ctx context.Context, p Process, v *config.Values, addr remote.Addr
 				fmt.Fprintf(p.Stderr, "%s: %s\n", termtext.Line(addr.Target()), termtext.Line(strings.TrimRight(line, "\r\n")))
 			}
 		},
-		Said: said.text,
+		Said: func() string {
+			select {
+			case <-heard:
+			case <-time.After(wordPatience):
+			}
+			return said.text()
+		},
 	})
 	if err != nil {
 		end()

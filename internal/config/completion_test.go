@@ -69,3 +69,15 @@ func TestFlagsMeanOneThing(t *testing.T) {
 		}
 	}
 }
+
+func TestMisspelt(t *testing.T) {
+	names := []string{"sessions", "help", "mcp", "eval", "pull"}
+	for _, tt := range []struct{ word, want string }{
+		{"sesions", "sessions"}, {"sessoins", "sessions"}, {"session", "sessions"}, {"helpp", "help"},
+		{"sessions", ""}, {"hello", ""}, {"map", ""}, {"explain", ""}, {"", ""},
+	} {
+		if got := Misspelt(tt.word, names); got != tt.want {
+			t.Errorf("Misspelt(%q): got %q, want %q", tt.word, got, tt.want)
+		}
+	}
+}

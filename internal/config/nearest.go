@@ -14,6 +14,17 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
+// Misspelt returns the name that is one slip away from a word, or "". Unlike Nearest it
+// is for words that may well be meant as they are.
+func Misspelt(word string, names []string) string {
+	for _, name := range names {
+		if len(word) > 3 && len(word) <= len(name)+1 && distance(word, name) == 1 {
+			return name
+		}
+	}
+	return ""
+}
+
 // distance counts the bytes to insert, remove, replace or swap with a neighbour.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
