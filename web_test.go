@@ -104,6 +104,7 @@ func TestBrowser(t *testing.T) {
 		{"the connection breaks", webReconnect},
 		{"two at one question", webTwo},
 		{"commands that ask, and conversations", webCommands},
+		{"what a command asks about can be read", webTrust},
 		{"phone and dark", webPhone},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
@@ -466,6 +467,39 @@ func webCommands(t *testing.T, b *browser) {
 	p.until("document.querySelectorAll('#session-list .choice:not(.current)').length === 1")
 	p.click("#session-list .choice:not(.current)")
 	p.shows("first answer")
+	if trouble := p.trouble(); strings.Contains(trouble, "exceptionThrown") {
+		t.Errorf("the page had trouble: %s", trouble)
+	}
+}
+
+// webTrust trusts a server of the project from a phone: all that was printed can be
+// scrolled to while the question waits, by touch and by keyboard.
+func webTrust(t *testing.T, b *browser) {
+	s := startWeb(t, "> say unused\n")
+	args := make([]string, 60)
+	for i := range args {
+		args[i] = fmt.Sprintf("%q", fmt.Sprintf("-unknown%d", i))
+	}
+	must(t, os.WriteFile(filepath.Join(s.dir, ".mcp.json"), []byte(`{"mcpServers":{"stub":{"command":"no-such-program","args":[`+strings.Join(args, ",")+`]}}}`), 0o644))
+	p := s.logIn(t, b)
+	p.phone(360, 640)
+	p.ask("/mcp trust")
+	p.until("document.querySelector('#question').open")
+	p.shows("-unknown59")
+	p.until("document.activeElement.id === 'line'")
+	p.picture("trust")
+	const seen = "(() => { const s = document.querySelector('#scroll').getBoundingClientRect(); return s.height > 150 && document.elementFromPoint(s.left + s.width / 2, s.top + s.height / 2).closest('#scroll') !== null })()"
+	if p.eval(seen) != true {
+		t.Error("what is asked about cannot be reached while the question waits")
+	}
+	p.eval("document.querySelector('#scroll').focus()")
+	if p.eval("document.activeElement.id") != "scroll" {
+		t.Error("the keyboard does not reach it")
+	}
+	p.eval("document.querySelector('#line').focus()")
+	p.press("Escape")
+	p.until("!document.querySelector('#question').open")
+	p.shows("nothing was trusted")
 	if trouble := p.trouble(); strings.Contains(trouble, "exceptionThrown") {
 		t.Errorf("the page had trouble: %s", trouble)
 	}

@@ -293,6 +293,9 @@ func (a *agent) reopen(id sdk.SessionId, cwd string, more []string, servers []sd
 	if id == "" {
 		return nil, invalid("sessionId is required")
 	}
+	if _, err := startOf(string(id), cwd, more, servers); err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	s := a.sessions[string(id)]
 	a.mu.Unlock()
@@ -308,14 +311,19 @@ func (a *agent) reopen(id sdk.SessionId, cwd string, more []string, servers []sd
 	return a.open(string(id), cwd, more, servers)
 }
 
+// startOf reads how a conversation is to begin.
+func startOf(id, cwd string, more []string, servers []sdk.McpServer) (start Start, err error) {
+	start.Session = id
+	if start.Dir, err = directory(cwd, more); err == nil {
+		start.Servers, err = readServers(servers)
+	}
+	return start, err
+}
+
 // open has the host open a conversation, a new one for an empty id.
 func (a *agent) open(id, cwd string, more []string, servers []sdk.McpServer) (*session, error) {
-	dir, err := directory(cwd, more)
+	start, err := startOf(id, cwd, more, servers)
 	if err != nil {
-		return nil, err
-	}
-	start := Start{Dir: dir, Session: id}
-	if start.Servers, err = readServers(servers); err != nil {
 		return nil, err
 	}
 	if err := a.reserve(); err != nil {
@@ -331,7 +339,7 @@ func (a *agent) open(id, cwd string, more []string, servers []sdk.McpServer) (*s
 	case a.ended:
 		return nil, errors.Join(refused("the connection has ended"), conv.Close())
 	}
-	s := newSession(a, conv, dir)
+	s := newSession(a, conv, start.Dir)
 	if a.sessions[s.id] != nil {
 		return nil, errors.Join(refused("session %s is open already", s.id), conv.Close())
 	}

@@ -502,6 +502,10 @@ func TestLoadReplays(t *testing.T) {
 	if _, err := e.conn.LoadSession(t.Context(), load); err != nil || !h.convs[0].closed {
 		t.Errorf("loading again: %v", err)
 	}
+	// What cannot be opened closes nothing.
+	if _, err := e.conn.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "old", Cwd: "ws", McpServers: []sdk.McpServer{}}); err == nil || h.convs[1].closed {
+		t.Errorf("with a relative directory: %v, closed %v", err, h.convs[1].closed)
+	}
 	n := len(e.seen())
 	if _, err := e.conn.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: "old", Cwd: "/ws"}); err != nil {
 		t.Fatal(err)

@@ -197,9 +197,9 @@ func givenServers(list []acp.Server) ([]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	entries := map[string]json.RawMessage{}
+	entries, taken := map[string]json.RawMessage{}, map[string]bool{}
 	for _, s := range list {
-		name := serverName(s.Name, entries)
+		name := serverName(s.Name, taken)
 		kind := mcp.Stdio
 		if s.URL != "" {
 			kind = mcp.HTTP
@@ -213,8 +213,9 @@ func givenServers(list []acp.Server) ([]byte, error) {
 	return json.Marshal(map[string]any{"mcpServers": entries})
 }
 
-// serverName makes a name that a server can have of one that is for people.
-func serverName(text string, taken map[string]json.RawMessage) string {
+// serverName makes a name that a server can have of one that is for people, and takes it.
+// Names that differ in letter case alone are one name in a registry.
+func serverName(text string, taken map[string]bool) string {
 	const most = 76
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -226,8 +227,9 @@ func serverName(text string, taken map[string]json.RawMessage) string {
 	if name == "" {
 		name = "server"
 	}
-	for base, n := name, 2; taken[name] != nil; n++ {
+	for base, n := name, 2; taken[strings.ToLower(name)]; n++ {
 		name = fmt.Sprintf("%s-%d", base, n)
 	}
+	taken[strings.ToLower(name)] = true
 	return name
 }

@@ -179,11 +179,11 @@ func TestEditorAttachments(t *testing.T) {
 }
 
 func TestServerNames(t *testing.T) {
-	list, err := givenServers([]acp.Server{{Name: "My Server!", Command: "a"}, {Name: "My-Server", URL: "http://h/"}, {Name: "…", Command: "b"}, {Name: strings.Repeat("x", 200), Command: "c"}})
+	list, err := givenServers([]acp.Server{{Name: "My Server!", Command: "a"}, {Name: "My-Server", URL: "http://h/"}, {Name: "my-server", Command: "d"}, {Name: "…", Command: "b"}, {Name: strings.Repeat("x", 200), Command: "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"My-Server":{"command":"a"}`, `"My-Server-2":{"type":"http","url":"http://h/"}`, `"server":{"command":"b"}`, `"` + strings.Repeat("x", 76) + `":`} {
+	for _, want := range []string{`"My-Server":{"command":"a"}`, `"My-Server-2":{"type":"http","url":"http://h/"}`, `"my-server-3":{"command":"d"}`, `"server":{"command":"b"}`, `"` + strings.Repeat("x", 76) + `":`} {
 		if !bytes.Contains(list, []byte(want)) {
 			t.Errorf("%s does not hold %s", list, want)
 		}

@@ -153,7 +153,10 @@ async function introduce() {
 function handle(kind, data) {
   if (kind === "event") happened(data);
   if (kind === "state") stateIs(data);
-  if (kind === "form") questions.ask(data);
+  if (kind === "form") {
+    questions.ask(data);
+    transcript.down();
+  }
   if (kind === "switched") reset(data.session);
 }
 

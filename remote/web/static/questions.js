@@ -1,4 +1,5 @@
-// Dialogs of slash commands: a list to choose from, or a line to write.
+// Dialogs of slash commands: a list to choose from, or a line to write. What a line is
+// asked about was printed in the conversation, so that stays within reach meanwhile.
 import { Refused, post } from "./api.js";
 import { get, line, make, set } from "./text.js";
 
@@ -15,6 +16,9 @@ export class Questions {
     this.dialog.addEventListener("cancel", (e) => {
       e.preventDefault();
       this.answer({ ok: false });
+    });
+    this.dialog.addEventListener("keydown", (e) => {
+      if (e.key === "Escape" && !this.dialog.matches(":modal")) this.answer({ ok: false });
     });
     this.dialog.addEventListener("close", () => this.show());
   }
@@ -46,7 +50,8 @@ export class Questions {
     get("choices").replaceChildren(...list.map((item, i) => this.choice(item, i, i === (now.current ?? 0))));
     get("line").hidden = get("line-ok").hidden = list.length > 0;
     get("line").value = "";
-    this.dialog.showModal();
+    if (list.length) this.dialog.showModal();
+    else this.dialog.show();
   }
 
   choice(item, index, current) {
