@@ -300,6 +300,10 @@ func (r *mcpRun) enable(name string, on bool) error {
 // test starts a server and prints its tools.
 func (r *mcpRun) test(ctx context.Context, name string) error {
 	r.hub.Start(ctx)
+	if s, err := r.hub.Server(name); err == nil && s.Standing == mcp.Ready {
+		// A launcher such as npx may download the server first.
+		fmt.Fprintf(r.p.Stderr, "starting %s …\n", termtext.Line(name))
+	}
 	rv, err := r.hub.Try(ctx, name)
 	if err != nil {
 		r.complain(name)
