@@ -92,25 +92,25 @@ func (g *gatherer) refusal(s Server, file string) error {
 	return fmt.Errorf("run %q: it would find %s in the workspace, where a model can change it; give the server a cwd outside, or register it with --scope project", s.Command, g.name(file))
 }
 
-// steering returns a file of the workspace that would decide what a runner of packages
-// runs, or "".
+// steering returns a file of the workspace that would decide what a program runs that
+// was not told to look there, or "".
 func (g *gatherer) steering() string {
 	for _, word := range g.words {
-		names, runs := runnerSettings[program(word)]
-		if !runs {
+		f, finds := finders[program(word)]
+		if !finds || slices.ContainsFunc(f.elsewhere, func(option string) bool { return slices.Contains(g.words, option) }) {
 			continue
 		}
 		for _, dir := range g.upwards() {
 			if !g.holds(dir) {
 				continue
 			}
-			for _, name := range names {
+			for _, name := range f.files {
 				file := filepath.Join(dir, name)
 				if _, err := os.Lstat(file); err == nil && !harmless(file) {
 					return file
 				}
 			}
-			if file := filepath.Join(dir, "package.json"); g.offeredBy(file) {
+			if file := filepath.Join(dir, "package.json"); slices.Contains(packageRunners, program(word)) && g.offeredBy(file) {
 				return file
 			}
 		}
@@ -425,7 +425,9 @@ func stringsIn(v any) []string {
 
 var (
 	packageName = regexp.MustCompile(`^(@[A-Za-z0-9._~-]+/)?[A-Za-z0-9_~][A-Za-z0-9._~-]*(@[^/]*)?$`)
-	moduleName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+	// moduleOption is -m, alone, behind other letters, or with the module.
+	moduleOption = regexp.MustCompile(`^-[bBdEhiIOPqsSuvVx]*m(.*)$`)
+	moduleName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
 )
 
 // lookUp gives found where programs look by themselves: for packages in node_modules,
@@ -444,11 +446,15 @@ func (g *gatherer) lookUp(args []string, found func(file string)) {
 	words := strings.FieldsFunc(strings.Join(args, " "), parts)
 	words = words[:min(len(words), maxWords)]
 	for i, word := range words {
-		module, ok := strings.CutPrefix(word, "-m")
+		m := moduleOption.FindStringSubmatch(word)
+		if m == nil || !python {
+			continue
+		}
+		module := m[1]
 		if module == "" && i+1 < len(words) {
 			module = words[i+1]
 		}
-		if python && ok && moduleName.MatchString(module) {
+		if moduleName.MatchString(module) {
 			g.lookUpModule(module, found)
 		}
 	}

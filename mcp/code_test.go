@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -295,10 +296,17 @@ func TestPinningIsBounded(t *testing.T) {
 // TestYourOwnServersRunNothingOfTheWorkspaceUnasked has look-ups of the person's own
 // servers lead into the workspace.
 func TestYourOwnServersRunNothingOfTheWorkspaceUnasked(t *testing.T) {
-	bin := programs(t, "npx", "python3", "yarn")
+	bin := programs(t, "npx", "npm", "python3", "yarn", "uv", "uvx")
 	for name, c := range map[string]struct {
 		entry, file, want string
 	}{
+		"through python, letters":     {`"command":"python3","args":["-um","pkg.x"]`, "pkg/x.py", "pkg/x.py in the workspace"},
+		"a project of uv":             {`"command":"uv","args":["run","--with","mcp","mcp","run","/s.py"]`, "pyproject.toml", "pyproject.toml in the workspace"},
+		"uv elsewhere":                {`"command":"uv","args":["run","--directory","/","x"]`, "pyproject.toml", ""},
+		"a tool of uv":                {`"command":"uvx","args":["x"]`, "pyproject.toml", ""},
+		"npm elsewhere":               {`"command":"npm","args":["run","x","--prefix=/"]`, "package.json", ""},
+		"an option of the server":     {`"command":"npx","args":["x","--prefix","/"]`, "package.json", "package.json in the workspace"},
+		"a Makefile":                  {`"command":"sh","args":["-c","make serve"]`, "Makefile", "Makefile in the workspace"},
 		"what decides for yarn":       {`"command":"yarn","args":["dlx","tool"]`, ".yarnrc.yml", ".yarnrc.yml in the workspace"},
 		"a package that is no JSON":   {`"command":"npx","args":["tool"]`, "package.json", "package.json in the workspace"},
 		"through PATH":                {`"command":"tool"`, "bin/tool", "lies in the workspace"},
@@ -366,6 +374,33 @@ func runnersAreNotSteered(t *testing.T, bin string) {
 		}
 		if s, why := standing(t, b, "out"); s != Ready {
 			t.Errorf("%s: run elsewhere it is %s: %s", c.name, s, why)
+		}
+	}
+}
+
+// TestPythonTakesNoModuleOfTheWorkspace: a file of the workspace by the name of one of
+// Python's own modules is not taken for it.
+func TestPythonTakesNoModuleOfTheWorkspace(t *testing.T) {
+	for _, c := range []struct {
+		scope   Scope
+		command string
+		args    []string
+		env     map[string]string
+		want    bool
+	}{
+		{User, "python3", []string{"-m", "server"}, nil, true},
+		{User, "/usr/bin/python3.12", []string{"-B", "-um", "server"}, nil, true},
+		{User, "sh", []string{"-c", "exec python3 -c 'import server'"}, nil, true},
+		{User, "python3", []string{"/srv/server.py", "-m", "x"}, nil, false},
+		{User, "sh", []string{"-c", "python3 /srv/server.py"}, nil, false},
+		{User, "node", []string{"-m", "x"}, nil, false},
+		{User, "python3", []string{"-m", "server"}, map[string]string{safePath: ""}, false},
+		{Project, "python3", []string{"-m", "server"}, nil, false},
+	} {
+		s := Server{Scope: c.scope, Command: c.command, Args: c.args, Env: c.env}
+		env := s.environment(func(string) (string, bool) { return "", false })
+		if got := slices.Contains(env, safePath+"=1"); got != c.want {
+			t.Errorf("%s %s %q %v: %v; want %v", c.scope, c.command, c.args, env, got, c.want)
 		}
 	}
 }

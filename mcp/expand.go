@@ -129,5 +129,30 @@ func (s Server) environment(lookup func(string) (string, bool)) []string {
 	for _, name := range sortedKeys(s.Env) {
 		env = append(env, name+"="+s.Env[name])
 	}
+	if _, declared := s.Env[safePath]; s.Scope == User && !declared && s.runsModule() {
+		env = append(env, safePath+"=1")
+	}
 	return env
+}
+
+// safePath is the variable by which Python, from 3.11 on, takes no module from the
+// directory that it runs in.
+const safePath = "PYTHONSAFEPATH"
+
+// runsModule reports whether Python runs a module or a text: then it would prefer files
+// where it runs to its own modules of the same name.
+func (s Server) runsModule() bool {
+	words := strings.FieldsFunc(strings.Join(append([]string{s.Command}, s.Args...), " "), parts)
+	python := false
+	for _, word := range words {
+		switch name := program(word); {
+		case name == "python" || name == "pypy":
+			python = true
+		case python && (moduleOption.MatchString(word) || strings.HasPrefix(word, "-c")):
+			return true
+		case !strings.HasPrefix(word, "-"):
+			python = false
+		}
+	}
+	return false
 }

@@ -15,6 +15,13 @@ type launcher struct {
 	loads    string   // what is not pinned
 }
 
+// finder is a program that takes what it runs, and from where, from files of the
+// directory that it runs in and of those above it.
+type finder struct {
+	files     []string
+	elsewhere []string // words that make it look elsewhere, or nowhere
+}
+
 // launchers is the table of programs that load more than they are told.
 var launchers = []*launcher{
 	{
@@ -81,13 +88,21 @@ var launchers = []*launcher{
 var (
 	// packageRunners find programs in node_modules.
 	packageRunners = []string{"npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"}
-	// runnerSettings are, by runner of packages, the files above where it runs that say
-	// where code comes from and what runs it.
-	runnerSettings = map[string][]string{
-		"npm": {".npmrc"}, "npx": {".npmrc"},
-		"pnpm": {".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"}, "pnpx": {".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"},
-		"yarn": {".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs"},
-		"bun":  {".npmrc", "bunfig.toml"}, "bunx": {".npmrc", "bunfig.toml"},
+	// finders are, by name, the programs that take what they run from files above where
+	// they run.
+	finders = map[string]finder{
+		"npm": {[]string{".npmrc"}, []string{"--prefix"}}, "npx": {[]string{".npmrc"}, nil},
+		"pnpm": {[]string{".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"}, []string{"--dir", "-C"}},
+		"pnpx": {[]string{".npmrc", ".pnpmfile.cjs", "pnpm-workspace.yaml"}, nil},
+		"yarn": {[]string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs"}, []string{"--cwd"}},
+		"bun":  {[]string{".npmrc", "bunfig.toml"}, []string{"--cwd"}}, "bunx": {[]string{".npmrc", "bunfig.toml"}, nil},
+		"deno":   {[]string{"deno.json", "deno.jsonc"}, []string{"--no-config", "--config"}},
+		"uv":     {[]string{"pyproject.toml", "uv.toml"}, []string{"--directory", "--project", "--no-project", "tool"}},
+		"poetry": {[]string{"pyproject.toml"}, []string{"--directory", "--project", "-C", "-P"}},
+		"pdm":    {[]string{"pyproject.toml"}, []string{"--project", "-p"}}, "hatch": {[]string{"pyproject.toml", "hatch.toml"}, nil},
+		"pipenv": {[]string{"Pipfile"}, nil}, "bundle": {[]string{"Gemfile", ".bundle/config"}, nil},
+		"make": {[]string{"GNUmakefile", "makefile", "Makefile"}, []string{"-C", "--directory", "-f", "--file", "--makefile"}},
+		"just": {[]string{"justfile", ".justfile"}, []string{"-f", "--justfile"}},
 	}
 	// harmlessKeys are settings of npm that change nothing of that.
 	harmlessKeys = []string{
