@@ -110,7 +110,7 @@ func (g *gatherer) steering() string {
 					return file
 				}
 			}
-			if file := filepath.Join(dir, "package.json"); slices.Contains(packageRunners, program(word)) && g.offeredBy(file) {
+			if file := filepath.Join(dir, "package.json"); slices.Contains(packageRunners, program(word)) && g.offeredBy(file, program(word)) {
 				return file
 			}
 		}
@@ -138,9 +138,10 @@ func harmless(file string) bool {
 	return true
 }
 
-// offeredBy reports whether a package of the workspace has a program or a script by the
-// name of a word, which runners prefer. One that cannot be read may have it.
-func (g *gatherer) offeredBy(file string) bool {
+// offeredBy reports whether a package of the workspace has a program, or for a runner of
+// scripts a script, by the name of a word, which the runner prefers. One that cannot be
+// read may have it.
+func (g *gatherer) offeredBy(file, runner string) bool {
 	if _, err := os.Lstat(file); err != nil {
 		return false
 	}
@@ -156,15 +157,15 @@ func (g *gatherer) offeredBy(file string) bool {
 	if _, one := p.Bin.(string); one {
 		names = append(names, p.Name)
 	}
-	for _, list := range []any{p.Bin, p.Scripts} {
-		if list, ok := list.(map[string]any); ok {
+	for i, list := range []any{p.Bin, p.Scripts} {
+		if list, ok := list.(map[string]any); ok && (i == 0 || runner != "npx") {
 			names = append(names, sortedKeys(list)...)
 		}
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		base := filepath.Base(name)
 		return slices.ContainsFunc(g.words, func(word string) bool {
-			return filepath.Base(word) == base || filepath.Base(unversioned(word)) == base
+			return packageName.MatchString(word) && (filepath.Base(word) == base || filepath.Base(unversioned(word)) == base)
 		})
 	})
 }

@@ -304,6 +304,7 @@ func TestYourOwnServersRunNothingOfTheWorkspaceUnasked(t *testing.T) {
 		"a project of uv":             {`"command":"uv","args":["run","--with","mcp","mcp","run","/s.py"]`, "pyproject.toml", "pyproject.toml in the workspace"},
 		"uv elsewhere":                {`"command":"uv","args":["run","--directory","/","x"]`, "pyproject.toml", ""},
 		"a tool of uv":                {`"command":"uvx","args":["x"]`, "pyproject.toml", ""},
+		"a script of a package":       {`"command":"yarn","args":["serve"]`, "package.json", "package.json in the workspace"},
 		"npm elsewhere":               {`"command":"npm","args":["run","x","--prefix=/"]`, "package.json", ""},
 		"an option of the server":     {`"command":"npx","args":["x","--prefix","/"]`, "package.json", "package.json in the workspace"},
 		"a Makefile":                  {`"command":"sh","args":["-c","make serve"]`, "Makefile", "Makefile in the workspace"},
@@ -362,12 +363,13 @@ func runnersAreNotSteered(t *testing.T, bin string) {
 		{"a program of this name", "package.json", `{"name":"x","bin":{"tool":"evil.js"}}`, Broken},
 		{"a program of this name and version", "package.json", `{"name":"x","bin":{"tool@latest":"evil.js"}}`, Broken},
 		{"the package itself", "package.json", `{"name":"@a/tool","bin":"evil.js"}`, Broken},
-		{"a script of this name", "package.json", `{"scripts":{"tool":"evil"}}`, Broken},
+		{"a script of this name, which npx does not run", "package.json", `{"scripts":{"tool":"x"}}`, Ready},
+		{"a program by the name of a file", "package.json", `{"bin":{"dir":"x.js"}}`, Ready},
 		{"a package of another name", "package.json", `{"name":"x","bin":{"y":"y.js"},"scripts":{"test":"tool"}}`, Ready},
 	} {
 		b := newBench(t)
 		b.env["PATH"] = bin + ":" + b.env["PATH"]
-		b.file(User, `{"mcpServers":{"s":{"command":"npx","args":["-y","tool@latest"]},"plain":{"command":"npx","args":["tool"]},"out":{"command":"npx","args":["tool"],"cwd":"/"}}}`)
+		b.file(User, `{"mcpServers":{"s":{"command":"npx","args":["-y","tool@latest","./dir","http://h/dir"]},"plain":{"command":"npx","args":["tool"]},"out":{"command":"npx","args":["tool"],"cwd":"/"}}}`)
 		put(t, filepath.Join(b.root, c.file), c.text, 0o644)
 		if s, why := standing(t, b, "s"); s != c.want || s == Broken && !strings.Contains(why, c.file+" in the workspace") {
 			t.Errorf("%s: it is %s: %s; want %s", c.name, s, why, c.want)

@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 )
 
 // Add registers a server in the file of its scope. It refuses a name that is taken
 // there, unless replace is set.
 func (h *Hub) Add(s Server, replace bool) error {
 	raw, err := EntryText(s)
+	if err == nil && s.Kind != Stdio && !strings.Contains(s.URL, "${") {
+		err = checkURL(s.URL)
+	}
 	if err != nil {
 		return fmt.Errorf("add server %q: %w", s.Name, err)
 	}

@@ -232,6 +232,9 @@ func (r *mcpRun) add() (int, error) {
 	if s.URL == "" && len(s.Headers) > 0 || s.URL != "" && len(s.Env)+len(s.Cwd) > 0 {
 		return statusUsage, subUsage("mcp", "--header goes with --url, --env and --cwd with a command")
 	}
+	if s.URL == "" && r.f.kind != "" {
+		return statusUsage, subUsage("mcp", "--type goes with --url")
+	}
 	if err := r.hub.Add(s, r.f.replace); err != nil {
 		return statusUsage, err
 	}
