@@ -110,6 +110,9 @@ func tcpAddress(text string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
+	if host == "unix" {
+		return Address{}, fmt.Errorf("a socket is written unix:PATH, and a host of this name by its IP or its whole name")
+	}
 	if port == 0 {
 		port = DefaultPort
 	}

@@ -83,7 +83,7 @@ func TestParseAddress(t *testing.T) {
 // FuzzParseAddress: what is accepted reads the same again, and nothing of it could be
 // an option or a word of a shell on a command line of ssh.
 func FuzzParseAddress(f *testing.F) {
-	for _, s := range []string{"box:1", "http://b", "[::1]:2", "unix:/s", "ssh://u@h:3/~/w", "ssh://-o/w", "https://x", "[fe80::1%1]"} {
+	for _, s := range []string{"box:1", "http://b", "[::1]:2", "unix:/s", "ssh://u@h:3/~/w", "ssh://-o/w", "https://x", "[fe80::1%1]", "unix", "http://unix:1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
