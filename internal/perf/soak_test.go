@@ -222,7 +222,9 @@ func (p *person) until(what string, texts ...string) {
 			// It may have come together with another line, and stand there unsent; or it
 			// waits behind a turn that failed; or what stopped the turn took it along.
 			p.keys([]string{"\r", "\x15/queue resume\r", "\x15and now?\r"}[tries%3])
-			tries++
+			if tries++; tries == 8 {
+				p.t.Logf("%s: %q takes long; the terminal ends with %q", p.name, what, p.term.tail())
+			}
 		default:
 			p.fail("%q does not end; the terminal ends with %q", what, p.term.tail())
 		}
