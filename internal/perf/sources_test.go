@@ -85,7 +85,7 @@ func search(what, query string, limit float64) source {
 var efforts = map[string]effort{
 	"tools/search":        {"9x", 1},
 	"internal/checkpoint": {"1x", 1},
-	"internal/audit":      {"200x", 1},
+	"internal/audit":      {"500ms", 1},
 	"internal/proc":       {"7x", 1},
 	"tools/file":          {"5x", 3},
 	"tools/patch":         {"4x", 3},
