@@ -632,7 +632,7 @@ func (c *console) nextEntered() bool {
 	if !c.queued {
 		return false
 	}
-	c.queued = false
+	c.queued, c.hint = false, ""
 	text := c.ed.text()
 	if strings.TrimSpace(text) == "" {
 		return false

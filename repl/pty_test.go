@@ -371,6 +371,24 @@ func TestTerminalLeavesWhenTheTurnIsOver(t *testing.T) {
 	}
 }
 
+// TestTerminalShowsWhatWaited: a command that waited for the end of a turn has the status
+// row to itself when it runs.
+func TestTerminalShowsWhatWaited(t *testing.T) {
+	t.Parallel()
+	r := startChild(t, 80, 24)
+	r.prompt("")
+	r.enter("linger")
+	r.see("done · 12 tokens")
+	r.send("/slow\r")
+	r.see("waits until what runs is done")
+	r.until("its own row", func(v *vt) bool {
+		text := v.screenText()
+		return strings.Contains(text, "/slow 0s") && !strings.Contains(text, "waits until")
+	})
+	r.send("\x03")
+	r.see("was stopped")
+}
+
 func TestTerminalInterruptKeepsDraft(t *testing.T) {
 	t.Parallel()
 	r := startChild(t, 80, 24)
