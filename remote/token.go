@@ -72,7 +72,7 @@ func checkTokenFile(path string, info fs.FileInfo) error {
 	case !ok || int64(st.Uid) != int64(os.Geteuid()):
 		return hint(fmt.Errorf("read token %q: it belongs to another user", path), "use a file of your own; "+tokenHint)
 	case info.Mode().Perm()&0o077 != 0:
-		return hint(fmt.Errorf("read token %q: other users may reach it (mode %04o)", path, info.Mode().Perm()), fmt.Sprintf("chmod 600 %s, and make a new token if others may have read it", path))
+		return hint(fmt.Errorf("read token %q: other users may reach it (mode %04o)", path, info.Mode().Perm()), "if it is a token, chmod 600 makes it yours alone; make a new one if others may have read it")
 	case info.Size() >= maxTokenFile:
 		return hint(fmt.Errorf("read token %q: it is too large for a token", path), tokenHint)
 	}

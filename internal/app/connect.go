@@ -33,6 +33,7 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	ctx, stop, caught := catchHangups(ctx, once || !isDumb(p))
 	defer stop()
 	d := dialer{p: p, v: v, addr: addr}
+	defer d.close()
 	client, err := d.dial(ctx)
 	if errors.Is(err, store.ErrUnknown) {
 		return statusUsage, withHint(err, "zcoder --connect %s goes on without --resume; /sessions lists what there is", v.String("connect"))
@@ -40,7 +41,6 @@ func runClient(ctx context.Context, p Process, v *config.Values) (int, error) {
 	if err != nil {
 		return statusFailed, err
 	}
-	defer d.close()
 	var status int
 	if once {
 		status, err = farOneShot(ctx, p, v, client, prompt)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -134,10 +133,9 @@ type said struct {
 }
 
 func (s *said) read(r io.Reader) {
-	lines := bufio.NewReader(r)
+	buf := make([]byte, 1024)
 	for {
-		buf := make([]byte, 1024)
-		n, err := lines.Read(buf)
+		n, err := r.Read(buf)
 		s.mu.Lock()
 		s.tail += string(buf[:n])
 		s.tail = s.tail[max(0, len(s.tail)-maxSaid):]
